@@ -23,8 +23,8 @@ struct Event {
         release_failed,  ///< The release got no answer; it goes on in the background for up to one TTL.
     };
 
-    Kind kind;
-    std::string_view key;          ///< The lock key, prefix included.
+    Kind kind = Kind::acquired;
+    std::string_view key = {};     ///< The lock key, prefix included.
     std::size_t attempts = 0;      ///< Commands sent to acquire it so far.
     Duration waited{0};            ///< From the call of acquire until now, or until it was granted.
     Duration held_for{0};          ///< Since it was granted.

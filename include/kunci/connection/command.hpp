@@ -29,8 +29,8 @@ class Command {
     Command& add(std::string_view argument) {
         assert(count_ < capacity);
         write_length('$', argument.size());
-        starts_[count_] = body_.size();
-        lengths_[count_] = argument.size();
+        starts_[count_] = static_cast<Offset>(body_.size());
+        lengths_[count_] = static_cast<Offset>(argument.size());
         ++count_;
         body_.append(argument);
         body_.append("\r\n");
@@ -81,6 +81,7 @@ class Command {
     }
 
   private:
+    using Offset = std::uint32_t;  // Redis takes at most 512 MB in one argument
     static constexpr std::size_t no_routing = capacity;
 
     void write_length(char type, std::size_t length) {
@@ -92,8 +93,8 @@ class Command {
     }
 
     detail::SmallBytes<320> body_;
-    std::array<std::size_t, capacity> starts_;   // NOLINT: the first count_ are set
-    std::array<std::size_t, capacity> lengths_;  // NOLINT: the first count_ are set
+    std::array<Offset, capacity> starts_;   // NOLINT: the first count_ are set
+    std::array<Offset, capacity> lengths_;  // NOLINT: the first count_ are set
     std::size_t count_ = 0;
     std::size_t routing_ = no_routing;
 };

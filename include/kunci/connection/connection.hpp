@@ -33,13 +33,12 @@ namespace kunci {
 //
 // A C that also meets the RecallingConnection requirements offers, for a `const Command` lvalue r:
 //
-//   c.execute(q, d, r)  Outcome       As above; and if q is given up after it was sent, r is written behind
-//   it
+//   c.execute(q, d, r)  Outcome       As above; and if d passes after q was sent whole, r is written behind it
 //                                     on the same byte stream, as far as that goes without waiting, before
-//                                     the stream is closed. Nobody reads the reply to r.
+//                                     the stream is closed. Nobody reads the reply to r. r is never sent
+//                                     before d, nor after another fault: the caller may still repeat q then.
 //                                     The server thus sees r after q, which no second connection can
-//                                     guarantee: so a lock that gives up removes what its late SET may
-//                                     create.
+//                                     guarantee: a lock that gives up so removes what its late SET creates.
 
 template <typename C>
 concept Connection = std::movable<C> && requires(C& c, const Command& command, Deadline deadline) {

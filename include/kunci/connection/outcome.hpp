@@ -21,9 +21,9 @@ struct Fault {
     /// `misconfigured` when the connection itself was refused (only with `not_sent`).
     Errc code = Errc::maybe_executed;
     /// What happened and at which address, for a human. Never a password, never a token.
-    std::string message;
+    std::string message = {};
     /// The first word of the server's own answer where it refused the connection; otherwise empty.
-    std::string code_word;
+    std::string code_word = {};
 
     [[nodiscard]] static Fault not_sent(Errc code, std::string message, std::string code_word = {}) {
         return {Delivery::not_sent, code, std::move(message), std::move(code_word)};

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <kunci/protocol/verdict.hpp>
+#include <kunci/scripts/script.hpp>
+#include <kunci/time.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace kunci::protocol {
+
+/// What a lease knows of one node, and what one answer changes in it.
+struct LeaseNode {
+    TimePoint lower_bound = TimePoint::min();  ///< The node certainly holds our token until then.
+
+    // The request that is under way, or the last one.
+    std::uint64_t in_flight = 0;  ///< The id of the request without an answer, or 0.
+    Verb verb = Verb::set;
+    scripts::Form form = scripts::Form::digest;
+    TimePoint sent_at;
+    TimePoint deadline;
+    Verdict verdict;
+
+    // The plan.
+    std::optional<TimePoint> due;  ///< When to ask next.
+    bool answered = false;         ///< In this try or release.
+    bool repeated = false;         ///< In this try, refresh or release: asked again after an unknown outcome.
+    int echoes = 0;                ///< How often to ask for the release again after its answer.
+    Duration retry_interval{0};    ///< Before a release is tried again.
+
+    // The tenure so far.
+    bool asked = false;              ///< A command of this tenure may have reached it.
+    bool granted = false;            ///< It said last that the key is ours.
+    bool unsettled = false;          ///< An acquire may have been executed, or may yet be.
+    bool not_ours = false;           ///< It said so while the lease was held.
+    bool released = false;           ///< This tenure has certainly deleted the key.
+    bool release_unsettled = false;  ///< A release may have been executed, or may yet be.
+
+    [[nodiscard]] bool said(Verdict::Answer answer) const { return verdict.answer == answer; }
+
+    /// The key lives for the TTL from some instant after the request was sent, so we may believe in it for the
+    /// validity from the instant before that. An earlier bound that reaches further stays true.
+    void raise(Duration validity) { lower_bound = std::max(lower_bound, saturating_add(sent_at, validity)); }
+
+    void note_acquire() {
+        switch (verdict.answer) {
+            case Verdict::Answer::yes:
+                granted = true;
+                break;
+            case Verdict::Answer::no:
+                granted = false;
+                break;
+            case Verdict::Answer::unknown:
+                unsettled = true;
+                break;
+            case Verdict::Answer::failed:
+            case Verdict::Answer::no_script:
+                break;
+        }
+    }
+
+    void note_refresh(Duration validity) {
+        if (said(Verdict::Answer::yes)) {
+            granted = true;
+            repeated = false;
+            raise(validity);
+        } else if (said(Verdict::Answer::no)) {
+            granted = false;
+            not_ours = true;
+            lower_bound = TimePoint::min();
+        }
+    }
+
+    /// `valid_before`: until when the lease was valid before any release was sent.
+    void note_release(TimePoint valid_before) {
+        switch (verdict.answer) {
+            case Verdict::Answer::yes:
+                released = true;
+                break;
+            case Verdict::Answer::no:
+                // The key is gone. If an earlier release of ours had no answer, and by containment the key was
+                // certainly ours when this one was sent unless that release took it away, then it did.
+                if (release_unsettled && sent_at < valid_before) released = true;
+                break;
+            case Verdict::Answer::unknown:
+                release_unsettled = true;
+                break;
+            case Verdict::Answer::failed:
+            case Verdict::Answer::no_script:
+                break;
+        }
+    }
+
+    /// An unknown outcome before the deadline is a broken connection, most often one that the server had closed
+    /// while it was idle. Every verb may be repeated; once is enough to tell that from a server in trouble.
+    [[nodiscard]] bool worth_repeating(TimePoint now) const {
+        return said(Verdict::Answer::unknown) && !verdict.permanent && !repeated && now < deadline;
+    }
+};
+
+/// The `n`-th largest of the nodes' lower bounds, from 1: until then at least `n` nodes hold our token.
+[[nodiscard]] inline TimePoint nth_largest_lower_bound(const std::vector<LeaseNode>& nodes, std::size_t n) {
+    if (nodes.size() == 1) return nodes.front().lower_bound;
+    std::vector<TimePoint> bounds(nodes.size());
+    std::ranges::transform(nodes, bounds.begin(), &LeaseNode::lower_bound);
+    const auto nth = bounds.begin() + static_cast<std::ptrdiff_t>(n - 1);
+    std::ranges::nth_element(bounds, nth, std::greater{});
+    return *nth;
+}
+
+/// The verdict that tells best why something is not done: that of the first node that failed, else that of the
+/// first that refused. REQUIRES: at least one node.
+[[nodiscard]] inline const Verdict& most_telling_verdict(const std::vector<LeaseNode>& nodes) {
+    const auto failed = std::ranges::find_if(nodes, [](const LeaseNode& node) {
+        return node.asked && !node.said(Verdict::Answer::yes) && !node.said(Verdict::Answer::no);
+    });
+    if (failed != nodes.end()) return failed->verdict;
+    const auto refused =
+        std::ranges::find_if(nodes, [](const LeaseNode& node) { return node.said(Verdict::Answer::no); });
+    return refused != nodes.end() ? refused->verdict : nodes.front().verdict;
+}
+
+}  // namespace kunci::protocol
