@@ -1,0 +1,177 @@
+#pragma once
+
+#include <kunci/clock.hpp>
+#include <kunci/driver/lock_client.hpp>
+#include <kunci/driver/loss_timer.hpp>
+#include <kunci/driver/refresher.hpp>
+#include <kunci/lock_token.hpp>
+#include <kunci/protocol/lease.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+namespace kunci::driver {
+
+/// The state behind a guard: one lease, kept alive by its refresher and watched by the client's loss timer.
+/// Thread-safe; shared by the guard, the refresher's thread and the timer.
+///
+/// Whether the lease is held is compared with the clock at every look, so it needs no thread to be true. The
+/// loss is announced by the timer alone, hence exactly once.
+class Tenure final : public LossTimer::Watched, public std::enable_shared_from_this<Tenure> {
+  public:
+    /// REQUIRES: `lease` is held.
+    Tenure(std::shared_ptr<LockClient> client, protocol::Lease lease)
+        : client_{std::move(client)},
+          acquired_at_{client_->clock().now()},
+          lease_{std::move(lease)},
+          valid_until_{lease_.valid_until()} {}
+
+    /// Starts what runs beside the guard. Throws `std::system_error` if there can be no further thread.
+    void start() {
+        client_->loss_timer().watch(shared_from_this(), valid_until());
+        if (lease_.terms().auto_refresh) {
+            refresher_.start([self = shared_from_this()](Wakeup& wakeup) { self->keep_alive(wakeup); });
+        }
+    }
+
+    [[nodiscard]] bool held() const { return is_held() && client_->clock().now() < valid_until(); }
+    [[nodiscard]] TimePoint valid_until() const { return valid_until_.load(std::memory_order_acquire); }
+    [[nodiscard]] Duration remaining() const {
+        return is_held() ? saturating_until(client_->clock().now(), valid_until()) : Duration::zero();
+    }
+    [[nodiscard]] std::stop_token stop_token() const { return lost_.get_token(); }
+    [[nodiscard]] LockToken token() const { return {lease_.key(), lease_.token(), valid_until()}; }
+
+    /// Ends the tenure: true if it was ours until now, false if it had ended before. A failure leaves it to be
+    /// tried again. When it returns, no refresh of this tenure will ever be sent.
+    [[nodiscard]] LockClient::Released release() {
+        auto result = release_silently();
+        if (!result) return false;
+        client_->tell_released(lease_.key(), *result, client_->clock().now() - acquired_at_);
+        return std::move(*result);
+    }
+
+    /// As release, but what fails goes on in the background.
+    void abandon() noexcept {
+        try {
+            if (std::holds_alternative<bool>(release())) return;
+            const std::lock_guard lock{lease_mutex_};
+            client_->releaser().take(lease_);
+        } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the TTL ends the key
+        }
+    }
+
+    std::optional<TimePoint> look(TimePoint now) override {
+        if (!is_held()) return std::nullopt;
+        const TimePoint end = valid_until();
+        if (now < end) return end;
+        State expected = State::held;
+        if (!state_.compare_exchange_strong(expected, State::lost)) return std::nullopt;
+        lost_.request_stop();
+        client_->tell({.kind = Event::Kind::lost,
+                       .key = lease_.key().view(),
+                       .held_for = now - acquired_at_,
+                       .error = Errc::lease_lost});
+        return std::nullopt;
+    }
+
+  private:
+    enum class State { held, lost, ended };
+
+    /// Nothing if it has been released before, or is being released while an observer asks for it too.
+    [[nodiscard]] std::optional<LockClient::Released> release_silently() {
+        std::unique_lock one_at_a_time{release_mutex_, std::defer_lock};
+        // Whoever releases waits for the refresher's thread, so that thread must not wait for him.
+        if (refresher_.is_this_thread()) {
+            if (!one_at_a_time.try_lock()) return std::nullopt;
+        } else {
+            one_at_a_time.lock();
+        }
+        if (released_) return std::nullopt;
+        end();
+        const std::lock_guard lock{lease_mutex_};
+        const TimePoint now = client_->clock().now();
+        lease_.release(now, saturating_add(now, client_->options().operation_timeout), false);
+        auto result = client_->finish_release(lease_);
+        released_ = std::holds_alternative<bool>(result);
+        return result;
+    }
+
+    [[nodiscard]] bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
+
+    // From here on the lease is not held, whatever the server says; what ran beside the guard has stopped.
+    void end() {
+        State expected = State::held;
+        state_.compare_exchange_strong(expected, State::ended);
+        refresher_.stop();
+        client_->loss_timer().unwatch(*this);
+    }
+
+    // The refresher's thread. The lease is locked only while it is computed with, never during I/O.
+    void keep_alive(Wakeup& wakeup) {
+        Clock& clock = client_->clock();
+        while (is_held() && !refresher_.stop_requested()) {
+            std::optional<protocol::Request> request;
+            TimePoint wake;
+            {
+                const std::lock_guard lock{lease_mutex_};
+                request = lease_.next_request(clock.now());
+                wake = lease_.wake_at();
+                if (lease_.phase() != protocol::Lease::Phase::held) break;
+            }
+            if (request) {
+                refresh(*request);
+            } else {
+                clock.sleep_until(wakeup, wake);
+            }
+        }
+        if (is_held() && !refresher_.stop_requested()) client_->loss_timer().look_now(shared_from_this());
+    }
+
+    void refresh(const protocol::Request& request) {
+        const Outcome outcome = perform(client_->transport(), request, lease_);
+        std::optional<protocol::Verdict> verdict;
+        {
+            const std::lock_guard lock{lease_mutex_};
+            const auto* settled =
+                lease_.on_outcome(request.node, request.id, outcome, client_->clock().now());
+            if (settled != nullptr) verdict = *settled;
+            const bool held = lease_.phase() == protocol::Lease::Phase::held;
+            valid_until_.store(held ? lease_.valid_until() : TimePoint::min(), std::memory_order_release);
+        }
+        if (verdict) tell_refresh(*verdict);
+    }
+
+    void tell_refresh(const protocol::Verdict& verdict) const {
+        if (client_->options().observer == nullptr) return;
+        const TimePoint now = client_->clock().now();
+        Event event{.kind = Event::Kind::refreshed,
+                    .key = lease_.key().view(),
+                    .held_for = now - acquired_at_,
+                    .validity_left = saturating_until(now, valid_until())};
+        if (verdict.answer != protocol::Verdict::Answer::yes) {
+            event.kind = Event::Kind::refresh_failed;
+            event.error = verdict.answer == protocol::Verdict::Answer::no ? Errc::lease_lost : verdict.code;
+            event.detail = verdict.detail;
+        }
+        client_->tell(event);
+    }
+
+    const std::shared_ptr<LockClient> client_;
+    const TimePoint acquired_at_;
+    std::mutex lease_mutex_;
+    protocol::Lease lease_;  // guarded by lease_mutex_; its key, token and terms never change
+    std::atomic<TimePoint> valid_until_;
+    std::atomic<State> state_{State::held};
+    std::stop_source lost_;
+    Refresher refresher_;
+    std::mutex release_mutex_;
+    bool released_ = false;  // guarded by release_mutex_
+};
+
+}  // namespace kunci::driver

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <kunci/connection/connection.hpp>
+#include <kunci/protocol/lease.hpp>
+#include <kunci/protocol/requests.hpp>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace kunci::driver {
+
+/// The nodes of a lock, whatever their type: what the state machines' requests go through. Thread-safe.
+class Transport {
+  public:
+    Transport() = default;
+    Transport(const Transport&) = delete;
+    Transport& operator=(const Transport&) = delete;
+    virtual ~Transport() = default;
+
+    /// As `Connection::execute`, at one node; `recall` as in RecallingConnection, or null.
+    virtual Outcome execute(protocol::NodeIndex node, const Command& command, Deadline deadline,
+                            const Command* recall) = 0;
+};
+
+/// One server behind one connection.
+template <Connection C>
+class SingleNode final : public Transport {
+  public:
+    explicit SingleNode(C connection) : connection_{std::move(connection)} {}
+
+    Outcome execute(protocol::NodeIndex, const Command& command, Deadline deadline,
+                    const Command* recall) override {
+        if constexpr (RecallingConnection<C>) {
+            if (recall != nullptr) return connection_.execute(command, deadline, *recall);
+        }
+        return connection_.execute(command, deadline);
+    }
+
+  private:
+    C connection_;
+};
+
+/// Performs a request of `lease`. What a connection throws proves nothing about the command, so it becomes an
+/// unknown outcome: the state machines and the background threads never see an exception.
+[[nodiscard]] inline Outcome perform(Transport& transport, const protocol::Request& request,
+                                     const protocol::Lease& lease) {
+    try {
+        if (!request.recall) {
+            return transport.execute(request.node, request.command, request.deadline, nullptr);
+        }
+        const Command recall = lease.release_command();
+        return transport.execute(request.node, request.command, request.deadline, &recall);
+    } catch (const std::exception& e) {
+        return Fault::maybe_executed(std::string{"the connection threw: "} + e.what());
+    } catch (...) {
+        return Fault::maybe_executed("the connection threw something that is no std::exception");
+    }
+}
+
+}  // namespace kunci::driver
