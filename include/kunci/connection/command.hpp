@@ -92,7 +92,7 @@ class Command {
         body_.append({text.data(), static_cast<std::size_t>(end - text.data())});
     }
 
-    detail::SmallBytes<320> body_;
+    detail::SmallBytes<384> body_;          // a release by text, with a key of usual length
     std::array<Offset, capacity> starts_;   // NOLINT: the first count_ are set
     std::array<Offset, capacity> lengths_;  // NOLINT: the first count_ are set
     std::size_t count_ = 0;

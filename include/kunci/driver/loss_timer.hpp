@@ -3,6 +3,7 @@
 #include <kunci/clock.hpp>
 #include <kunci/driver/quiet_thread.hpp>
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -88,6 +89,14 @@ class LossTimer {
         if (wake) state_->wakeup.signal();
     }
 
+    /// Returns when no look at `watched` is under way (unless called from it). Call it after `unwatch`, and not
+    /// with anything held that a look may want.
+    void await_look(const Watched& watched) const {
+        std::unique_lock lock{state_->mutex};
+        if (state_->thread_id == std::this_thread::get_id()) return;
+        state_->look_ended.wait(lock, [&] { return state_->looking_at != &watched; });
+    }
+
     /// No look begins after this; one that is under way is not waited for.
     void unwatch(Watched& watched) {
         Schedule::node_type entry;  // destroyed after the mutex is free, since it may be the last owner
@@ -114,6 +123,10 @@ class LossTimer {
         }
 
         void run() {
+            {
+                const std::lock_guard lock{mutex};
+                thread_id = std::this_thread::get_id();
+            }
             for (;;) {
                 look_at_due();
                 TimePoint wake;
@@ -132,9 +145,12 @@ class LossTimer {
             while (auto entry = take_due(now)) {
                 Watched& watched = *entry.mapped();
                 const auto next = watched.look(now);
-                if (!next) continue;
                 const std::lock_guard lock{mutex};
-                if (watched.watched_) place(std::move(entry), watched.look_again_ ? TimePoint::min() : *next);
+                looking_at = nullptr;
+                look_ended.notify_all();
+                if (next && watched.watched_) {
+                    place(std::move(entry), watched.look_again_ ? TimePoint::min() : *next);
+                }
             }
         }
 
@@ -145,6 +161,7 @@ class LossTimer {
             if (stopping || schedule.empty() || schedule.begin()->first > now) return {};
             auto entry = schedule.extract(schedule.begin());
             entry.mapped()->placed_ = false;
+            looking_at = entry.mapped().get();
             return entry;
         }
 
@@ -153,7 +170,10 @@ class LossTimer {
         std::mutex mutex;
         Schedule schedule;  // guarded by mutex
         TimePoint sleeping_until =
-            TimePoint::min();   // guarded by mutex; min: awake, will look at the schedule
+            TimePoint::min();                 // guarded by mutex; min: awake, will look at the schedule
+        std::thread::id thread_id;            // guarded by mutex
+        const Watched* looking_at = nullptr;  // guarded by mutex
+        std::condition_variable look_ended;
         bool stopping = false;  // guarded by mutex
     };
 

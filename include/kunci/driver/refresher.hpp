@@ -17,7 +17,11 @@ class Refresher {
     Refresher() : state_{std::make_shared<State>()} {}
     Refresher(const Refresher&) = delete;
     Refresher& operator=(const Refresher&) = delete;
-    ~Refresher() { stop(); }
+    /// On its own thread, that thread is left to run out.
+    ~Refresher() {
+        stop();
+        if (thread_.joinable()) thread_.detach();
+    }
 
     /// Runs `body(wakeup)` on a thread of its own; `wakeup` is signalled by `stop`.
     /// Throws `std::system_error` if there can be no further thread.
@@ -36,15 +40,16 @@ class Refresher {
         return state_->id.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
 
-    /// Returns when the body has returned (unless called from it): what it has under way is waited for.
+    /// Returns when the body has returned: what it has under way is waited for. Called from the body itself it
+    /// returns at once; then another thread must call it again before what the body uses goes away.
     void stop() {
         state_->stop.store(true, std::memory_order_release);
         state_->wakeup.signal();
-        join_unless_self(thread_);
+        if (thread_.joinable() && !is_this_thread()) thread_.join();
     }
 
   private:
-    // Shared with the thread, which may outlive the refresher when it is stopped on its own thread.
+    // Shared with the thread, which may outlive the refresher when it is destroyed on its own thread.
     struct State {
         std::atomic<bool> stop{false};
         std::atomic<std::thread::id> id{};

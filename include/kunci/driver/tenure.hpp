@@ -56,12 +56,16 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         return std::move(*result);
     }
 
-    /// As release, but what fails goes on in the background.
+    /// As release, but what fails goes on in the background; and then nothing of this tenure runs any more.
     void abandon() noexcept {
         try {
-            if (std::holds_alternative<bool>(release())) return;
-            const std::lock_guard lock{lease_mutex_};
-            client_->releaser().take(lease_);
+            if (std::holds_alternative<Failure>(release())) {
+                const std::lock_guard lock{lease_mutex_};
+                client_->releaser().take(lease_);
+            }
+            // It was not waited for if it was the refresher's own thread that released.
+            if (const auto one_at_a_time = enter_release()) refresher_.stop();
+            client_->loss_timer().await_look(*this);
         } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the TTL ends the key
         }
     }
@@ -85,14 +89,8 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
 
     /// Nothing if it has been released before, or is being released while an observer asks for it too.
     [[nodiscard]] std::optional<LockClient::Released> release_silently() {
-        std::unique_lock one_at_a_time{release_mutex_, std::defer_lock};
-        // Whoever releases waits for the refresher's thread, so that thread must not wait for him.
-        if (refresher_.is_this_thread()) {
-            if (!one_at_a_time.try_lock()) return std::nullopt;
-        } else {
-            one_at_a_time.lock();
-        }
-        if (released_) return std::nullopt;
+        const auto one_at_a_time = enter_release();
+        if (!one_at_a_time || released_) return std::nullopt;
         end();
         const std::lock_guard lock{lease_mutex_};
         const TimePoint now = client_->clock().now();
@@ -100,6 +98,13 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         auto result = client_->finish_release(lease_);
         released_ = std::holds_alternative<bool>(result);
         return result;
+    }
+
+    // Whoever releases waits for the refresher's thread, so that thread must not wait for him: it may come away
+    // without the mutex.
+    [[nodiscard]] std::unique_lock<std::mutex> enter_release() {
+        if (refresher_.is_this_thread()) return std::unique_lock{release_mutex_, std::try_to_lock};
+        return std::unique_lock{release_mutex_};
     }
 
     [[nodiscard]] bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }

@@ -49,7 +49,7 @@ class SingleNode final : public Transport {
         if (!request.recall) {
             return transport.execute(request.node, request.command, request.deadline, nullptr);
         }
-        const Command recall = lease.release_command();
+        const Command recall = lease.recall_command();
         return transport.execute(request.node, request.command, request.deadline, &recall);
     } catch (const std::exception& e) {
         return Fault::maybe_executed(std::string{"the connection threw: "} + e.what());

@@ -155,9 +155,10 @@ class Lease {
     [[nodiscard]] std::string_view token() const { return token_.view(); }
     [[nodiscard]] const LeaseTerms& terms() const { return terms_; }
 
-    /// The token-checked delete of this tenure.
-    [[nodiscard]] Command release_command(scripts::Form form = scripts::Form::digest) const {
-        return make_command(Verb::release, form, key_.view(), token_.view(), terms_.ttl);
+    /// The token-checked delete of this tenure, for a request that wants to be recalled. By text, since nobody
+    /// will be there to send it when the server does not know the digest.
+    [[nodiscard]] Command recall_command() const {
+        return make_command(Verb::release, scripts::Form::text, key_.view(), token_.view(), terms_.ttl);
     }
 
   private:

@@ -1,0 +1,103 @@
+#include <kunci/driver/background_releaser.hpp>
+#include <kunci/testing.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+using kunci::TimePoint;
+using kunci::driver::BackgroundReleaser;
+using kunci::driver::SingleNode;
+using kunci::protocol::Lease;
+
+class BackgroundReleaserTest : public testing::Test {
+  protected:
+    /// A lease that was acquired, as far as it knows.
+    Lease acquired(const std::string& key) {
+        Lease lease{kunci::LockKey{"", key}, "token", {.ttl = 30s, .auto_refresh = false}, 1};
+        lease.begin(TimePoint::max(), false);
+        const auto request = lease.next_request(clock_.now());
+        server_.command({"SET", key, "token", "PX", "30000"});
+        lease.on_outcome(0, request->id, kunci::Reply::status("OK"), clock_.now());
+        return lease;
+    }
+
+    [[nodiscard]] bool exists(const std::string& key) const {
+        return server_.command({"EXISTS", key}).integer() == 1;
+    }
+
+    kunci::testing::ManualClock clock_;
+    kunci::testing::InMemoryServer server_{clock_};
+    kunci::testing::FaultPlan faults_;
+    using Faulty = kunci::testing::FaultyConnection<kunci::testing::InMemoryConnection>;
+    std::shared_ptr<kunci::driver::Transport> transport_ =
+        std::make_shared<SingleNode<Faulty>>(Faulty{server_.connect(), faults_});
+};
+
+TEST_F(BackgroundReleaserTest, releases_what_it_is_given) {
+    BackgroundReleaser releaser{transport_, clock_};
+    releaser.take(acquired("one"));
+    releaser.take(acquired("two"));
+    while (exists("one") || exists("two")) std::this_thread::yield();
+}
+
+TEST_F(BackgroundReleaserTest, starts_again_after_it_had_nothing_to_do) {
+    BackgroundReleaser releaser{transport_, clock_};
+    for (int i = 0; i < 20; ++i) {
+        releaser.take(acquired("k"));
+        while (exists("k")) std::this_thread::yield();
+    }
+}
+
+TEST_F(BackgroundReleaserTest, keeps_trying_and_then_leaves_it_to_the_ttl) {
+    BackgroundReleaser releaser{transport_, clock_};
+    faults_.cut_link();
+    const TimePoint start = clock_.now();
+    releaser.take(acquired("k"));
+    for (; clock_.now() < start + 10s; clock_.advance(1s)) ASSERT_TRUE(clock_.await_sleepers(1));
+    ASSERT_TRUE(exists("k"));
+    faults_.mend_link();
+    while (exists("k")) {
+        clock_.advance(10ms);
+        std::this_thread::yield();
+    }
+    EXPECT_LT(clock_.now(), start + 25s) << "it must be the release that ended it, not the TTL";
+
+    faults_.cut_link();
+    releaser.take(acquired("k"));
+    while (clock_.await_sleepers(1, 50ms)) clock_.advance(1s);
+    EXPECT_LE(clock_.now(), start + 45s) << "it must not go on for ever";
+}
+
+TEST_F(BackgroundReleaserTest, gives_everything_one_try_when_it_is_destroyed) {
+    {
+        BackgroundReleaser releaser{transport_, clock_};
+        releaser.take(acquired("one"));
+        releaser.take(acquired("two"));
+    }
+    EXPECT_FALSE(exists("one"));
+    EXPECT_FALSE(exists("two"));
+}
+
+TEST_F(BackgroundReleaserTest, is_destroyed_at_once_though_the_server_is_away) {
+    faults_.cut_link();
+    BackgroundReleaser releaser{transport_, clock_};
+    releaser.take(acquired("k"));
+}
+
+TEST_F(BackgroundReleaserTest, leaves_the_next_owner_alone) {
+    BackgroundReleaser releaser{transport_, clock_};
+    Lease lease = acquired("k");
+    server_.command({"SET", "k", "next owner"});
+    releaser.take(std::move(lease));
+    while (server_.command_count() < 2) std::this_thread::yield();  // EVALSHA, then EVAL
+    EXPECT_EQ(server_.command({"GET", "k"}).text(), "next owner");
+}
+
+}  // namespace
