@@ -28,7 +28,7 @@ class Command {
     /// Appends one argument. REQUIRES: fewer than `capacity` arguments so far.
     Command& add(std::string_view argument) {
         assert(count_ < capacity);
-        write_length('$', argument.size());
+        body_.append(line_of('$', argument.size()).view());
         starts_[count_] = static_cast<Offset>(body_.size());
         lengths_[count_] = static_cast<Offset>(argument.size());
         ++count_;
@@ -70,26 +70,19 @@ class Command {
     [[nodiscard]] std::string_view body() const noexcept { return body_.view(); }
 
     /// The header line of the wire format ("*3\r\n"), which goes before `body()`.
-    [[nodiscard]] detail::SmallBytes<8> header() const {
-        detail::SmallBytes<8> line;
-        std::array<char, 8> text{'*'};
-        auto* end = std::to_chars(text.data() + 1, text.data() + text.size(), count_).ptr;
-        *end++ = '\r';
-        *end++ = '\n';
-        line.append({text.data(), static_cast<std::size_t>(end - text.data())});
-        return line;
-    }
+    [[nodiscard]] detail::SmallBytes<24> header() const { return line_of('*', count_); }
 
   private:
     using Offset = std::uint32_t;  // Redis takes at most 512 MB in one argument
     static constexpr std::size_t no_routing = capacity;
 
-    void write_length(char type, std::size_t length) {
+    // A type and a number, as a line of the wire format.
+    [[nodiscard]] static detail::SmallBytes<24> line_of(char type, std::size_t number) {
         std::array<char, 24> text{type};
-        auto* end = std::to_chars(text.data() + 1, text.data() + text.size() - 2, length).ptr;
+        auto* end = std::to_chars(text.data() + 1, text.data() + text.size() - 2, number).ptr;
         *end++ = '\r';
         *end++ = '\n';
-        body_.append({text.data(), static_cast<std::size_t>(end - text.data())});
+        return detail::SmallBytes<24>{{text.data(), static_cast<std::size_t>(end - text.data())}};
     }
 
     detail::SmallBytes<384> body_;          // a release by text, with a key of usual length
