@@ -74,9 +74,10 @@ class SystemClock final : public Clock {
         wakeup.sleep_for(std::clamp(saturating_until(now(), until), Duration::zero(), longest_sleep));
     }
 
-    /// The instance that locks use unless they are given another clock. It has no state.
+    /// The instance that locks use unless they are given another clock. It has no state, and is never destroyed:
+    /// guards may live until the very end of the process.
     static SystemClock& instance() {
-        static SystemClock clock;
+        static SystemClock& clock = *new SystemClock;
         return clock;
     }
 

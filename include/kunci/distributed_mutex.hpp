@@ -1,6 +1,5 @@
 #pragma once
 
-#include <kunci/driver/checks.hpp>
 #include <kunci/lock_guard.hpp>
 #include <kunci/lock_operations.hpp>
 #include <kunci/lock_options.hpp>
@@ -30,8 +29,7 @@ class DistributedMutex {
     /// Throws `std::invalid_argument` if the key or an option makes no sense.
     DistributedMutex(LockOperations& locks, std::string_view key, LockOptions options = {})
         : locks_{locks}, key_{key}, options_{std::move(options)} {
-        driver::check(options_);
-        if (key.empty()) throw std::invalid_argument("kunci: the key of a lock must not be empty");
+        locks_.validate(key_, options_);
     }
 
     DistributedMutex(const DistributedMutex&) = delete;
@@ -57,29 +55,30 @@ class DistributedMutex {
     /// As try_lock, but waits until `limit` by its own clock, read once.
     template <typename ClockType, typename D>
     [[nodiscard]] bool try_lock_until(const std::chrono::time_point<ClockType, D>& limit) {
-        return try_lock_for(limit - ClockType::now());
+        const auto now = ClockType::now();
+        return limit > now ? try_lock_for(limit - now) : try_lock();
     }
 
-    /// Releases the lock that this thread took; in a thread that took none (a `std::unique_lock` may have been
-    /// moved), the only one there is. Never throws: what cannot be released now goes on in the background, and
-    /// the observer sees it.
+    /// Releases the lock that this thread took. In a thread that took none (a `std::unique_lock` may have been
+    /// moved) it ends one that has been lost, if there is one, else the only one there is. Never throws: what
+    /// cannot be released now goes on in the background, and the observer sees it.
     void unlock() noexcept {
         // Released outside of the mutex, which must not be held during I/O.
         const std::optional<Owned> ended = take();
     }
 
-    /// Whether this thread's lock is certainly ours at this instant.
+    /// Whether the lock that this thread took is certainly ours at this instant.
     [[nodiscard]] bool held() const {
         const std::lock_guard lock{mutex_};
-        const auto owned = find();
-        return owned != owned_.end() && owned->guard.held();
+        const auto own = find_own();
+        return own != owned_.end() && own->guard.held();
     }
 
-    /// Stops when this thread's lock is lost; a token that never stops if it has none.
+    /// Stops when the lock that this thread took is lost; a token that never stops if it took none.
     [[nodiscard]] std::stop_token stop_token() const {
         const std::lock_guard lock{mutex_};
-        const auto owned = find();
-        return owned != owned_.end() ? owned->guard.stop_token() : std::stop_token{};
+        const auto own = find_own();
+        return own != owned_.end() ? own->guard.stop_token() : std::stop_token{};
     }
 
   private:
@@ -102,14 +101,20 @@ class DistributedMutex {
         owned_.push_back({std::this_thread::get_id(), std::move(guard)});
     }
 
-    [[nodiscard]] std::vector<Owned>::const_iterator find() const {
-        const auto own = std::ranges::find(owned_, std::this_thread::get_id(), &Owned::owner);
-        return own != owned_.end() || owned_.size() != 1 ? own : owned_.begin();
+    [[nodiscard]] std::vector<Owned>::const_iterator find_own() const {
+        return std::ranges::find(owned_, std::this_thread::get_id(), &Owned::owner);
+    }
+
+    [[nodiscard]] std::vector<Owned>::const_iterator find_to_unlock() const {
+        if (const auto own = find_own(); own != owned_.end()) return own;
+        const auto lost = std::ranges::find_if(owned_, [](const Owned& each) { return !each.guard.held(); });
+        if (lost != owned_.end()) return lost;
+        return owned_.size() == 1 ? owned_.begin() : owned_.end();
     }
 
     [[nodiscard]] std::optional<Owned> take() noexcept {
         const std::lock_guard lock{mutex_};
-        const auto found = owned_.begin() + (find() - owned_.cbegin());
+        const auto found = owned_.begin() + (find_to_unlock() - owned_.cbegin());
         if (found == owned_.end()) return std::nullopt;
         std::optional<Owned> owned{std::move(*found)};
         owned_.erase(found);

@@ -56,7 +56,8 @@ enum class Errc {
             return "unknown kunci error";
         }
     };
-    static const Category category;
+    static const Category& category =
+        *new Category;  // never destroyed: errors live until the end of the process
     return category;
 }
 

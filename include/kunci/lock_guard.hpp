@@ -37,7 +37,8 @@ class LockGuard {
 
     /// Stops the refresher and releases the lock. Never throws, and is back within one refresh that is under
     /// way (at most `ttl / 6` and `operation_timeout`) and one `operation_timeout`, whatever the server does;
-    /// what could not be released by then goes on in the background, and ends with the TTL at the latest.
+    /// what could not be released by then goes on in the background, and ends with the TTL at the latest. If the
+    /// loss is being told at this moment, it waits for the stop callbacks; these must not wait for it.
     ~LockGuard() {
         if (tenure_) tenure_->abandon();
     }
@@ -55,8 +56,9 @@ class LockGuard {
         return tenure_ ? tenure_->valid_until() : TimePoint::min();
     }
 
-    /// Stops when the lock is lost, not when it is released. Its callbacks run on a background thread of the
-    /// client that tells every loss, so they should be quick; they may release or destroy the guard.
+    /// Stops when the lock is lost, not when it is released. Its callbacks run on the background thread of the
+    /// client that tells every loss, so they must be quick: no I/O, no waiting for another thread. They may
+    /// release or destroy this guard, which then goes on in the background.
     [[nodiscard]] std::stop_token stop_token() const {
         return tenure_ ? tenure_->stop_token() : std::stop_token{};
     }

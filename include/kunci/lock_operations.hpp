@@ -90,12 +90,24 @@ class LockOperations {
     }
 
     /// Gives the lock back. True: it was ours until now, and is free. False: it was not ours any more (expired,
-    /// taken, or released before), and nothing was touched. If it throws, the same token can be released again.
-    [[nodiscard]] bool release(const LockToken& token) { return value_or_raise(client_->release(token)); }
+    /// taken, or released before), and nothing was touched. If it throws, the same token can be released again,
+    /// but it is burnt: the release may still come into effect, so the token cannot be refreshed any more.
+    [[nodiscard]] bool release(LockToken& token) {
+        return value_or_raise(client_->release(token, std::exchange(token.burnt_, true)));
+    }
 
     /// As above, but reports through `error`, and then returns false.
+    [[nodiscard]] bool release(LockToken& token, std::error_code& error) {
+        const auto result = client_->release(token, std::exchange(token.burnt_, true));
+        return report(result, error) && std::get<bool>(result);
+    }
+
+    /// As above, for a token that cannot note it: after this it must not be refreshed.
+    [[nodiscard]] bool release(const LockToken& token) {
+        return value_or_raise(client_->release(token, token.burnt_));
+    }
     [[nodiscard]] bool release(const LockToken& token, std::error_code& error) {
-        const auto result = client_->release(token);
+        const auto result = client_->release(token, token.burnt_);
         return report(result, error) && std::get<bool>(result);
     }
 
@@ -103,12 +115,12 @@ class LockOperations {
     /// its new `valid_until()`. False: it is not ours any more; a tenure that is over is never revived. If it
     /// throws, the lease is what it was before, or longer.
     [[nodiscard]] bool refresh(LockToken& token, TimeSpan ttl) {
-        return renew(token, value_or_raise(client_->refresh(token, ttl)));
+        return renew(token, value_or_raise(refreshed(token, ttl)));
     }
 
     /// As above, but reports through `error`, and then returns false.
     [[nodiscard]] bool refresh(LockToken& token, TimeSpan ttl, std::error_code& error) {
-        const auto result = client_->refresh(token, ttl);
+        const auto result = refreshed(token, ttl);
         return report(result, error) && renew(token, std::get<std::optional<TimePoint>>(result));
     }
 
@@ -116,6 +128,12 @@ class LockOperations {
     [[nodiscard]] bool refresh(const LockToken& token, TimeSpan ttl) {
         LockToken copy = token;
         return refresh(copy, ttl);
+    }
+
+    /// Throws `std::invalid_argument` if a lock with this key and these options would be refused.
+    void validate(std::string_view key, const LockOptions& options) const {
+        static_cast<void>(LockKey{client_->options().key_prefix, key});
+        static_cast<void>(driver::terms_of(client_->options(), options));
     }
 
     /// The instant by the clock that `valid_until()` is told in.
@@ -150,6 +168,11 @@ class LockOperations {
 
     [[nodiscard]] static LockToken token(const protocol::Lease& lease) {
         return {lease.key(), lease.token(), lease.valid_until()};
+    }
+
+    [[nodiscard]] driver::LockClient::Refreshed refreshed(const LockToken& token, TimeSpan ttl) {
+        if (token.burnt_) return std::optional<TimePoint>{};
+        return client_->refresh(token, ttl);
     }
 
     static bool renew(LockToken& token, std::optional<TimePoint> valid_until) {

@@ -42,9 +42,12 @@ class LockToken {
     }
 
   private:
+    friend class LockOperations;
+
     LockKey key_;
     detail::SmallBytes<40> token_;
     TimePoint valid_until_;
+    bool burnt_ = false;  // its release has been asked for, so it must never hold a lock again
 };
 
 }  // namespace kunci

@@ -36,7 +36,7 @@ struct Event {
 /// Watches what happens to the locks of a client, for logs and metrics. Called from the threads that use the
 /// locks and from the client's background threads, at several at once, outside of every internal lock; what
 /// it throws is dropped. It delays what called it, so it should be quick. It may release a guard, but not destroy
-/// one, since the call may come from the guard's own refresher. It outlives the locks that know it.
+/// one, since the call may come from the guard's own refresher. It outlives the client and its guards.
 class Observer {
   public:
     Observer() = default;

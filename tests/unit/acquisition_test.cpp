@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace {
@@ -120,6 +122,26 @@ TEST(Acquisition, waits_out_a_passing_trouble) {
     };
     EXPECT_EQ(a.run(server), Result::granted);
     EXPECT_LE(a.elapsed(), 2050ms);
+}
+
+TEST(Acquisition, does_not_hammer_a_server_that_cuts_every_connection) {
+    Attempt a{2s};
+    const auto cuts = [](const Request&, TimePoint) { return LeaseScript::maybe_executed(); };
+    EXPECT_EQ(a.run(cuts), Result::failed);
+    EXPECT_EQ(a.elapsed(), 2s);
+    EXPECT_LE(a.asked.size(), 2U * 2s / 25ms);  // each try asks twice
+}
+
+TEST(Acquisition, does_not_overflow_on_a_holder_that_lives_almost_for_ever) {
+    Attempt a{300ms};
+    const auto server = [](const Request& request, TimePoint) {
+        return request.verb == Verb::set
+                   ? LeaseScript::taken()
+                   : LeaseScript::claim_refused(std::numeric_limits<std::int64_t>::max());
+    };
+    EXPECT_EQ(a.run(server), Result::refused);
+    EXPECT_EQ(a.elapsed(), 300ms);
+    EXPECT_LE(a.asked.size(), 13U);
 }
 
 TEST(Acquisition, tells_the_trouble_when_it_does_not_pass) {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -41,14 +43,14 @@ class BackgroundReleaserTest : public testing::Test {
 };
 
 TEST_F(BackgroundReleaserTest, releases_what_it_is_given) {
-    BackgroundReleaser releaser{transport_, clock_};
+    BackgroundReleaser releaser{transport_, clock_, 1s};
     releaser.take(acquired("one"));
     releaser.take(acquired("two"));
     while (exists("one") || exists("two")) std::this_thread::yield();
 }
 
 TEST_F(BackgroundReleaserTest, starts_again_after_it_had_nothing_to_do) {
-    BackgroundReleaser releaser{transport_, clock_};
+    BackgroundReleaser releaser{transport_, clock_, 1s};
     for (int i = 0; i < 20; ++i) {
         releaser.take(acquired("k"));
         while (exists("k")) std::this_thread::yield();
@@ -56,7 +58,7 @@ TEST_F(BackgroundReleaserTest, starts_again_after_it_had_nothing_to_do) {
 }
 
 TEST_F(BackgroundReleaserTest, keeps_trying_and_then_leaves_it_to_the_ttl) {
-    BackgroundReleaser releaser{transport_, clock_};
+    BackgroundReleaser releaser{transport_, clock_, 1s};
     faults_.cut_link();
     const TimePoint start = clock_.now();
     releaser.take(acquired("k"));
@@ -78,7 +80,7 @@ TEST_F(BackgroundReleaserTest, keeps_trying_and_then_leaves_it_to_the_ttl) {
 
 TEST_F(BackgroundReleaserTest, gives_everything_one_try_when_it_is_destroyed) {
     {
-        BackgroundReleaser releaser{transport_, clock_};
+        BackgroundReleaser releaser{transport_, clock_, 1s};
         releaser.take(acquired("one"));
         releaser.take(acquired("two"));
     }
@@ -88,12 +90,26 @@ TEST_F(BackgroundReleaserTest, gives_everything_one_try_when_it_is_destroyed) {
 
 TEST_F(BackgroundReleaserTest, is_destroyed_at_once_though_the_server_is_away) {
     faults_.cut_link();
-    BackgroundReleaser releaser{transport_, clock_};
+    BackgroundReleaser releaser{transport_, clock_, 1s};
     releaser.take(acquired("k"));
 }
 
+TEST_F(BackgroundReleaserTest, takes_one_timeout_for_all_of_them_when_it_is_destroyed_and_the_server_hangs) {
+    kunci::testing::FaultPlan hangs{clock_};
+    hangs.drop_request({.times = 1000});
+    auto transport = std::make_shared<SingleNode<Faulty>>(Faulty{server_.connect(), hangs});
+    std::vector<Lease> leases;
+    for (int i = 0; i < 20; ++i) leases.push_back(acquired(std::to_string(i)));
+    const TimePoint start = clock_.now();
+    {
+        BackgroundReleaser releaser{transport, clock_, 1s};
+        for (auto& lease : leases) releaser.take(std::move(lease));
+    }
+    EXPECT_LE(clock_.now(), start + 3s);  // what was under way, and one second more
+}
+
 TEST_F(BackgroundReleaserTest, leaves_the_next_owner_alone) {
-    BackgroundReleaser releaser{transport_, clock_};
+    BackgroundReleaser releaser{transport_, clock_, 1s};
     Lease lease = acquired("k");
     server_.command({"SET", "k", "next owner"});
     releaser.take(std::move(lease));

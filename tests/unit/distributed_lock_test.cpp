@@ -195,6 +195,53 @@ TEST(DistributedLock, does_not_revive_a_token_whose_validity_has_ended) {
     EXPECT_EQ(bench.server.command_count(), sent);
 }
 
+TEST(DistributedLock, knows_that_a_release_with_a_lost_reply_has_released) {
+    ModelBench bench;
+    kunci::testing::FaultPlan faults;  // without a clock: the loss shows at once
+    kunci::DistributedLock locks{kunci::testing::FaultyConnection{bench.server.connect(), faults},
+                                 bench.clock};
+    bench.server.command({"SCRIPT", "LOAD", kunci::scripts::release.text});
+    auto token = locks.acquire("k", {.ttl = 30s});
+    faults.drop_reply({.command = "EVALSHA"});
+    EXPECT_TRUE(locks.release(token));
+
+    auto other = locks.acquire("k", {.ttl = 30s});
+    const kunci::LockToken rebuilt{other.key(), other.token()};
+    faults.drop_reply({.command = "EVALSHA"});
+    EXPECT_EQ(code_of([&] { static_cast<void>(locks.release(rebuilt)); }), Errc::maybe_executed)
+        << "without its validity nobody can know whether it was released or had expired";
+}
+
+TEST(DistributedLock, never_refreshes_a_token_whose_release_may_still_come_into_effect) {
+    ModelBench bench;
+    auto token = bench.locks.acquire("k", {.ttl = 30s});
+    bench.faults.drop_request({.command = "EVALSHA"});
+    EXPECT_EQ(code_of([&] { static_cast<void>(bench.locks.release(token)); }), Errc::maybe_executed);
+    ASSERT_TRUE(bench.exists("lock:k"));
+    EXPECT_FALSE(bench.locks.refresh(token, 60s));
+    EXPECT_TRUE(bench.locks.release(token));
+}
+
+TEST(DistributedLock, does_not_revive_a_token_by_a_reply_that_came_too_late) {
+    ModelBench bench;
+    auto token = bench.locks.acquire("k", {.ttl = 1s});
+    bench.clock.advance(900ms);
+    bench.faults.delay(89ms, {.command = "EVALSHA"});  // past valid_until, before the server ends the key
+    EXPECT_FALSE(bench.locks.refresh(token, 60s));
+    while (bench.exists("lock:k")) std::this_thread::yield();  // given back in the background
+}
+
+TEST(DistributedLock, does_not_say_that_nothing_was_executed_after_an_attempt_that_may_have_been) {
+    ModelBench bench;
+    kunci::testing::FaultPlan faults;  // without a clock: the loss shows at once
+    kunci::DistributedLock locks{kunci::testing::FaultyConnection{bench.server.connect(), faults},
+                                 bench.clock};
+    auto token = locks.acquire("k", {.ttl = 30s});
+    bench.server.command({"SCRIPT", "LOAD", kunci::scripts::release.text});
+    faults.drop_reply({.command = "EVALSHA", .then_cut_link = true});
+    EXPECT_EQ(code_of([&] { static_cast<void>(locks.release(token)); }), Errc::maybe_executed);
+}
+
 // ---- waiting ----
 
 TEST(DistributedLock, waits_for_the_holder_and_takes_over) {

@@ -59,7 +59,7 @@ TEST(DistributedMutex, excludes_the_threads_of_one_process_too) {
     mutex.lock();
     std::jthread{[&] {
         EXPECT_FALSE(mutex.try_lock());
-        EXPECT_TRUE(mutex.held());  // the only one there is
+        EXPECT_FALSE(mutex.held());  // it is the other thread that holds it
     }}.join();
     mutex.unlock();
     std::jthread{[&] {
@@ -93,10 +93,32 @@ TEST(DistributedMutex, may_be_unlocked_where_nothing_is_locked) {
     EXPECT_EQ(bench.server.command_count(), 0U);
 }
 
+TEST(DistributedMutex, unlocks_a_moved_lock_that_was_lost_before_one_that_is_held) {
+    ModelBench bench;
+    DistributedMutex mutex{bench.locks, "k", {.ttl = 3s, .auto_refresh = false}};
+    const auto lock_elsewhere = [&] { std::jthread{[&] { ASSERT_TRUE(mutex.try_lock()); }}.join(); };
+    lock_elsewhere();
+    bench.clock.advance(4s);
+    lock_elsewhere();
+    mutex.unlock();
+    EXPECT_TRUE(bench.exists("lock:k"));
+    mutex.unlock();
+    EXPECT_FALSE(bench.exists("lock:k"));
+}
+
+TEST(DistributedMutex, takes_any_instant_for_a_limit) {
+    ModelBench bench;
+    const auto taken = bench.stranger.acquire("k");
+    DistributedMutex mutex{bench.locks, "k"};
+    EXPECT_FALSE(mutex.try_lock_until(std::chrono::system_clock::time_point::min()));
+    EXPECT_FALSE(mutex.try_lock_until(std::chrono::steady_clock::time_point{}));
+}
+
 TEST(DistributedMutex, refuses_what_makes_no_sense_at_once) {
     ModelBench bench;
     EXPECT_THROW((DistributedMutex{bench.locks, ""}), std::invalid_argument);
     EXPECT_THROW((DistributedMutex{bench.locks, "k", {.retry_interval = 0ms}}), std::invalid_argument);
+    EXPECT_THROW((DistributedMutex{bench.locks, "k", {.ttl = 0ms}}), std::invalid_argument);
 }
 
 }  // namespace

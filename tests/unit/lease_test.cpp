@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace {
@@ -309,6 +310,38 @@ TEST(Lease, is_not_revived_by_a_reply_that_comes_after_its_end) {
     EXPECT_LE(s.lease.valid_until(), s.now);
 }
 
+TEST(Lease, is_not_asked_for_again_when_it_has_ended_while_the_server_wanted_the_script) {
+    LeaseScript s{ten_seconds};
+    s.acquire();
+    s.now = s.lease.wake_at();
+    const auto request = s.request();
+    s.now = s.lease.valid_until();
+    s.answer(request, LeaseScript::no_script());
+    EXPECT_EQ(s.lease.phase(), Phase::lost);
+    EXPECT_TRUE(s.idle());
+}
+
+TEST(Lease, does_not_hammer_a_server_that_never_knows_the_script) {
+    LeaseScript s{{.ttl = 3s}};
+    s.acquire();
+    int attempts = 0;
+    while (s.lease.phase() == Phase::held) {
+        s.now = s.lease.wake_at();
+        while (const auto request = s.lease.next_request(s.now)) {
+            ASSERT_LT(++attempts, 50);
+            s.answer(*request, LeaseScript::no_script());
+        }
+    }
+}
+
+TEST(Lease, is_refreshed_in_time_where_the_clocks_may_drift_far) {
+    for (const LeaseTerms terms : {LeaseTerms{.ttl = 30s, .drift_factor = 0.7}, LeaseTerms{.ttl = 3ms}}) {
+        LeaseScript s{terms};
+        s.acquire();
+        EXPECT_LT(s.lease.wake_at(), s.lease.valid_until());
+    }
+}
+
 TEST(Lease, ignores_an_answer_to_something_it_no_longer_waits_for) {
     LeaseScript s{ten_seconds};
     s.acquire();
@@ -390,7 +423,7 @@ TEST(Lease, knows_that_its_own_lost_release_did_it) {
     EXPECT_EQ(s.lease.release_state(), Release::released);
 }
 
-TEST(Lease, claims_no_release_that_expiry_may_have_done) {
+TEST(Lease, claims_no_release_that_expiry_may_have_done_nor_denies_it) {
     LeaseScript s{ten_seconds};
     s.acquire();
     s.now = s.lease.valid_until() - 1ms;
@@ -398,7 +431,64 @@ TEST(Lease, claims_no_release_that_expiry_may_have_done) {
     s.answer(s.request(), LeaseScript::maybe_executed());
     s.now += 2ms;
     s.answer(s.request(), LeaseScript::integer(0));
+    EXPECT_EQ(s.lease.release_state(), Release::unknown);
+    EXPECT_EQ(s.lease.verdict().code, Errc::maybe_executed);
+    // That it is not ours now is certain, and whoever asks again is told so.
+    s.lease.release(s.now, s.now + 1s, false);
+    s.answer(s.request(), LeaseScript::integer(0));
     EXPECT_EQ(s.lease.release_state(), Release::not_ours);
+}
+
+TEST(Lease, that_was_over_before_its_release_is_not_ours_whatever_became_of_the_first_attempt) {
+    LeaseScript s{ten_seconds};
+    s.acquire();
+    s.now = s.lease.valid_until();
+    s.lease.on_time(s.now);
+    s.lease.release(s.now, s.now + 1s, false);
+    s.answer(s.request(), LeaseScript::maybe_executed());
+    s.answer(s.request(), LeaseScript::integer(0));
+    EXPECT_EQ(s.lease.release_state(), Release::not_ours);
+}
+
+TEST(Lease, of_a_known_token_knows_its_lost_release_by_the_tokens_validity) {
+    for (const bool known : {true, false}) {
+        LeaseScript s{ten_seconds};
+        s.lease.release_known(s.now, s.now + 1s, known ? std::optional{s.now + 5s} : std::nullopt, false);
+        s.answer(s.request(), LeaseScript::maybe_executed());
+        s.answer(s.request(), LeaseScript::integer(0));
+        EXPECT_EQ(s.lease.release_state(), known ? Release::released : Release::unknown);
+    }
+    LeaseScript again{ten_seconds};
+    again.lease.release_known(again.now, again.now + 1s, again.now + 5s, true);
+    again.answer(again.request(), LeaseScript::integer(0));
+    EXPECT_EQ(again.lease.release_state(), Release::released);
+}
+
+TEST(Lease, does_not_say_that_nothing_was_executed_when_an_earlier_attempt_may_have_been) {
+    LeaseScript released{ten_seconds};
+    released.acquire();
+    released.lease.release(released.now, released.now + 1s, false);
+    released.answer(released.request(), LeaseScript::maybe_executed());
+    released.answer(released.request(), LeaseScript::unreachable());
+    EXPECT_EQ(released.lease.verdict().code, Errc::maybe_executed);
+
+    LeaseScript resumed{{.ttl = 10s, .auto_refresh = false}};
+    resumed.lease.resume(resumed.now + 1s, std::nullopt);
+    resumed.answer(resumed.request(), LeaseScript::maybe_executed());
+    resumed.answer(resumed.request(), LeaseScript::unreachable());
+    EXPECT_EQ(resumed.lease.try_state(), Try::failed);
+    EXPECT_EQ(resumed.lease.verdict().code, Errc::maybe_executed);
+}
+
+TEST(Lease, can_be_released_though_nobody_will_bring_the_outcome_under_way) {
+    LeaseScript s{ten_seconds};
+    s.acquire();
+    s.now = s.lease.wake_at();
+    const auto refresh = s.request();
+    s.lease.forget_requests();
+    s.lease.release(s.now, s.now + 1s, false);
+    EXPECT_EQ(s.request().verb, Verb::release);
+    EXPECT_EQ(s.answer(refresh, LeaseScript::integer(5000)), nullptr);
 }
 
 TEST(Lease, can_be_released_again_after_a_release_without_answer) {
@@ -486,16 +576,37 @@ TEST(Lease, asks_again_after_the_release_when_a_late_set_may_follow) {
 
 TEST(Lease, of_a_known_token_is_released_without_having_been_acquired_here) {
     LeaseScript s{ten_seconds};
-    s.lease.release_known(s.now, s.now + 1s);
+    s.lease.release_known(s.now, s.now + 1s, std::nullopt, false);
     s.answer(s.request(), LeaseScript::integer(1));
     EXPECT_EQ(s.lease.release_state(), Release::released);
 }
 
 // ---- resuming ----
 
+TEST(Lease, is_not_resumed_by_a_reply_that_comes_after_its_end) {
+    LeaseScript s{{.ttl = 10s, .auto_refresh = false}};
+    s.lease.resume(s.now + 1s, s.now + 300ms);
+    const auto request = s.request();
+    EXPECT_EQ(request.deadline, s.now + 300ms);
+    s.now += 300ms;
+    s.answer(request, LeaseScript::integer(5000));
+    EXPECT_EQ(s.lease.try_state(), Try::refused);
+    EXPECT_EQ(s.lease.phase(), Phase::lost);
+    EXPECT_TRUE(s.lease.may_have_been_refreshed());
+    EXPECT_TRUE(s.idle());
+}
+
+TEST(Lease, that_is_over_is_not_even_asked_for) {
+    LeaseScript s{{.ttl = 10s, .auto_refresh = false}};
+    s.lease.resume(s.now + 1s, s.now);
+    EXPECT_TRUE(s.idle());
+    EXPECT_EQ(s.lease.try_state(), Try::refused);
+    EXPECT_FALSE(s.lease.may_have_been_refreshed());
+}
+
 TEST(Lease, is_resumed_by_a_refresh_and_valid_from_its_send) {
     LeaseScript s{{.ttl = 10s, .auto_refresh = false}};
-    s.lease.resume(s.now + 1s);
+    s.lease.resume(s.now + 1s, std::nullopt);
     const auto request = s.request();
     EXPECT_EQ(request.verb, Verb::refresh);
     const TimePoint sent = s.now;
@@ -507,7 +618,7 @@ TEST(Lease, is_resumed_by_a_refresh_and_valid_from_its_send) {
 
 TEST(Lease, that_is_not_ours_is_never_created_by_resuming) {
     LeaseScript s{{.ttl = 10s, .auto_refresh = false}};
-    s.lease.resume(s.now + 1s);
+    s.lease.resume(s.now + 1s, std::nullopt);
     s.answer(s.request(), LeaseScript::integer(-2));
     EXPECT_EQ(s.lease.try_state(), Try::refused);
     EXPECT_EQ(s.lease.phase(), Phase::lost);

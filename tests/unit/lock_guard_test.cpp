@@ -202,12 +202,27 @@ TEST(LockGuard, may_be_released_by_its_own_loss_callback) {
     EXPECT_EQ(answer, 0);
 }
 
+/// Tells when its client is gone.
+class TrackedConnection {
+  public:
+    TrackedConnection(kunci::testing::InMemoryConnection inner, std::shared_ptr<int> alive)
+        : inner_{std::move(inner)}, alive_{std::move(alive)} {}
+    kunci::Outcome execute(const kunci::Command& command, kunci::Deadline deadline) {
+        return inner_.execute(command, deadline);
+    }
+
+  private:
+    kunci::testing::InMemoryConnection inner_;
+    std::shared_ptr<int> alive_;
+};
+
 TEST(LockGuard, may_be_destroyed_by_its_own_loss_callback_as_the_last_of_its_client) {
     kunci::testing::ManualClock clock;
     kunci::testing::InMemoryServer server{clock};
+    const auto alive = std::make_shared<int>();
     std::optional<LockGuard> guard;
     {
-        kunci::DistributedLock locks{server.connect(), clock};
+        kunci::DistributedLock locks{TrackedConnection{server.connect(), alive}, clock};
         guard.emplace(locks.lock("k", {.ttl = 3s}));
     }
     std::atomic<bool> destroyed = false;
@@ -218,8 +233,41 @@ TEST(LockGuard, may_be_destroyed_by_its_own_loss_callback_as_the_last_of_its_cli
     server.command({"DEL", "lock:k"});
     ASSERT_TRUE(clock.await_sleepers(2));
     clock.advance(1s);
-    while (!destroyed) std::this_thread::yield();
+    while (!destroyed || alive.use_count() > 1) std::this_thread::yield();
     EXPECT_FALSE(guard);
+}
+
+TEST(LockGuard, delays_nobody_elses_loss_by_being_released_in_the_callback) {
+    ModelBench bench;
+    std::vector<LockGuard> guards;
+    for (const char* key : {"a", "b", "c"})
+        guards.push_back(bench.locks.lock(key, {.ttl = 3s, .auto_refresh = false}));
+    const TimePoint end = guards[0].valid_until();
+    std::atomic<int> told = 0;
+    const auto release = [&](LockGuard& guard) {
+        EXPECT_FALSE(guard.release());
+        EXPECT_EQ(bench.clock.now(), end) << "a hung server was asked on the thread that tells the losses";
+        ++told;
+    };
+    bench.faults.drop_request({.times = 100});  // each would take its whole timeout
+    const std::stop_callback a{guards[0].stop_token(), [&] { release(guards[0]); }};
+    const std::stop_callback b{guards[1].stop_token(), [&] { release(guards[1]); }};
+    ASSERT_TRUE(bench.clock.await_sleepers(1));
+    bench.faults.cut_link();  // so that the background does not move the clock while we look
+    bench.clock.advance_to(end);
+    while (told < 2) std::this_thread::yield();
+}
+
+TEST(LockGuard, is_lost_for_good_at_the_first_look_that_says_so) {
+    ModelBench bench;
+    auto guard = bench.locks.lock("k", {.ttl = 3s});
+    StopAwaiter stopped{guard.stop_token()};
+    ASSERT_TRUE(bench.clock.await_sleepers(2));
+    bench.clock.advance_to(guard.valid_until());
+    EXPECT_FALSE(guard.held());
+    EXPECT_EQ(guard.remaining(), 0ns);
+    EXPECT_TRUE(stopped.await());
+    EXPECT_LE(guard.valid_until(), bench.clock.now());
 }
 
 // ---- releasing ----
@@ -390,6 +438,40 @@ TEST(LockGuard, is_not_disturbed_by_an_observer_that_throws_and_releases_on_the_
         observer.guard = nullptr;
     }
     EXPECT_EQ(server.command({"EXISTS", "lock:k"}).integer(), 0);
+}
+
+/// Gives up on everything as soon as one refresh fails.
+class Pessimist final : public kunci::Observer {
+  public:
+    void on_event(const Event& event) override {
+        if (event.kind != Event::Kind::refresh_failed) return;
+        ++failures;
+        while (failures < 2) std::this_thread::yield();  // both refreshers are here at once
+        std::error_code ignored;
+        for (auto* guard : guards) guard->release(ignored);
+        ++done;
+    }
+    std::vector<LockGuard*> guards;
+    std::atomic<int> failures = 0;
+    std::atomic<int> done = 0;
+};
+
+TEST(LockGuard, may_be_released_by_an_observer_on_the_refresher_of_another) {
+    kunci::testing::ManualClock clock;
+    kunci::testing::InMemoryServer server{clock};
+    kunci::testing::FaultPlan faults{clock};
+    Pessimist observer;
+    kunci::DistributedLock locks{
+        kunci::testing::FaultyConnection{server.connect(), faults}, clock, {.observer = &observer}};
+    auto a = locks.lock("a", {.ttl = 3s});
+    auto b = locks.lock("b", {.ttl = 3s});
+    observer.guards = {&a, &b};
+    ASSERT_TRUE(clock.await_sleepers(3));
+    faults.cut_link();
+    clock.advance(1s);
+    while (observer.done < 2) std::this_thread::yield();
+    EXPECT_FALSE(a.held());
+    EXPECT_FALSE(b.held());
 }
 
 }  // namespace

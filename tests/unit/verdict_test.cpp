@@ -15,10 +15,13 @@ using namespace std::chrono_literals;
 using kunci::Errc;
 using kunci::Fault;
 using kunci::Reply;
-using kunci::protocol::interpret;
 using kunci::protocol::Verb;
 using kunci::protocol::Verdict;
 using Answer = Verdict::Answer;
+
+Verdict interpret(Verb verb, const kunci::Outcome& outcome) {
+    return kunci::protocol::interpret(verb, outcome, "the-secret");
+}
 
 Reply pair(std::int64_t first, std::int64_t second) {
     return Reply::array({Reply::integer(first), Reply::integer(second)});
@@ -152,6 +155,16 @@ TEST(Verdict, knows_that_a_wrong_password_does_not_mend_itself) {
     EXPECT_EQ(verdict.answer, Answer::failed);
     EXPECT_TRUE(verdict.permanent);
     EXPECT_EQ(verdict.code_word, "WRONGPASS");
+}
+
+TEST(Verdict, never_quotes_the_secret) {
+    // What redis-server 7 says where EVALSHA was renamed away.
+    const auto told =
+        interpret(Verb::release, Reply::error("ERR unknown command 'EVALSHA', with args beginning with: "
+                                              "'819c' '1' 'lock:x' 'the-secret' "));
+    EXPECT_EQ(told.detail, "ERR unknown command 'EVALSHA'");
+    const auto repeated = interpret(Verb::set, Reply::error("ERR the-secret and the-secret"));
+    EXPECT_EQ(repeated.detail, "ERR <token> and <token>");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class LockClient {
           clock_{clock},
           options_{std::move(options)},
           loss_timer_{clock},
-          releaser_{transport_, clock} {
+          releaser_{transport_, clock, options_.operation_timeout} {
         validate(options_);
     }
 
@@ -67,11 +67,11 @@ class LockClient {
         return failure;
     }
 
-    /// Releases a tenure that is known by its token only.
-    [[nodiscard]] Released release(const LockToken& token) {
+    /// Releases a tenure that is known by its token only. `again`: it was tried before.
+    [[nodiscard]] Released release(const LockToken& token, bool again) {
         protocol::Lease lease = known(token, known_token_terms());
         const TimePoint now = clock_.now();
-        lease.release_known(now, saturating_add(now, options_.operation_timeout));
+        lease.release_known(now, saturating_add(now, options_.operation_timeout), validity_of(token), again);
         Released result = finish_release(lease);
         tell_released(lease.key(), result, Duration::zero());
         return result;
@@ -108,19 +108,15 @@ class LockClient {
     [[nodiscard]] Refreshed refresh(const LockToken& token, TimeSpan ttl) {
         const protocol::LeaseTerms terms = terms_of(options_, ttl);
         const TimePoint now = clock_.now();
-        const bool ended = token.valid_until() != TimePoint::min() && now >= token.valid_until();
-        if (ended) return std::optional<TimePoint>{};  // a tenure that is over is not revived
         protocol::Lease lease = known(token, terms);
-        lease.resume(saturating_add(now, options_.operation_timeout));
-        while (lease.try_state() == protocol::Lease::Try::pending) {
-            const auto request = lease.next_request(clock_.now());
-            if (!request) break;
-            perform_on(lease, *request);
-        }
+        lease.resume(saturating_add(now, options_.operation_timeout), validity_of(token));
+        while (const auto request = lease.next_request(clock_.now())) perform_on(lease, *request);
         switch (lease.try_state()) {
             case protocol::Lease::Try::granted:
                 return std::optional{std::max(lease.valid_until(), token.valid_until())};
             case protocol::Lease::Try::refused:
+                // Over by our clock, though the server may have prolonged it a moment ago.
+                if (lease.may_have_been_refreshed()) releaser_.take(std::move(lease));
                 return std::optional<TimePoint>{};
             case protocol::Lease::Try::failed:
             case protocol::Lease::Try::pending:
@@ -220,11 +216,17 @@ class LockClient {
         try {
             const Outcome outcome = transport_->execute(0, command, deadline, nullptr);
             if (outcome.has_reply() && outcome.reply().integer() > 0) {
-                return std::chrono::milliseconds{outcome.reply().integer()};
+                return TimeSpan{std::chrono::milliseconds{outcome.reply().integer()}}.value();
             }
         } catch (...) {  // NOLINT(bugprone-empty-catch): it is a courtesy; the refusal is what counts
         }
         return std::nullopt;
+    }
+
+    /// Until when the token is valid, if that is known.
+    [[nodiscard]] static std::optional<TimePoint> validity_of(const LockToken& token) {
+        const bool known = token.valid_until() != TimePoint::min();
+        return known ? std::optional{token.valid_until()} : std::nullopt;
     }
 
     [[nodiscard]] protocol::LeaseTerms known_token_terms() const {

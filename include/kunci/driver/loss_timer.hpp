@@ -1,7 +1,7 @@
 #pragma once
 
 #include <kunci/clock.hpp>
-#include <kunci/driver/quiet_thread.hpp>
+#include <kunci/driver/background_thread.hpp>
 
 #include <condition_variable>
 #include <map>
@@ -66,7 +66,7 @@ class LossTimer {
         {
             const std::lock_guard lock{state_->mutex};
             if (!thread_.joinable()) {
-                thread_ = start_quiet_thread([state = state_] { state->run(); });
+                thread_ = start_background_thread([state = state_] { state->run(); });
             }
             Schedule one;
             one.emplace(at, std::move(watched));
@@ -143,15 +143,20 @@ class LossTimer {
         void look_at_due() {
             const TimePoint now = clock.now();
             while (auto entry = take_due(now)) {
-                Watched& watched = *entry.mapped();
-                const auto next = watched.look(now);
+                const auto next = entry.mapped()->look(now);
+                put_back(entry, next);
+                entry = {};  // perhaps the last owner: before anybody is told that the look is over
                 const std::lock_guard lock{mutex};
                 looking_at = nullptr;
                 look_ended.notify_all();
-                if (next && watched.watched_) {
-                    place(std::move(entry), watched.look_again_ ? TimePoint::min() : *next);
-                }
             }
+        }
+
+        void put_back(Schedule::node_type& entry, std::optional<TimePoint> next) {
+            const std::lock_guard lock{mutex};
+            const Watched& watched = *entry.mapped();
+            if (!next || !watched.watched_) return;
+            place(std::move(entry), watched.look_again_ ? TimePoint::min() : *next);
         }
 
         /// The next entry to look at, or an empty one.

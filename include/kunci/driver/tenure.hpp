@@ -20,8 +20,8 @@ namespace kunci::driver {
 /// The state behind a guard: one lease, kept alive by its refresher and watched by the client's loss timer.
 /// Thread-safe; shared by the guard, the refresher's thread and the timer.
 ///
-/// Whether the lease is held is compared with the clock at every look, so it needs no thread to be true. The
-/// loss is announced by the timer alone, hence exactly once.
+/// Whether the lease is held is compared with the clock at every look, so it needs no thread to be true. That it
+/// is over is sticky; that it was lost is announced by the timer alone, hence exactly once.
 class Tenure final : public LossTimer::Watched, public std::enable_shared_from_this<Tenure> {
   public:
     /// REQUIRES: `lease` is held.
@@ -39,16 +39,21 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         }
     }
 
-    [[nodiscard]] bool held() const { return is_held() && client_->clock().now() < valid_until(); }
-    [[nodiscard]] TimePoint valid_until() const { return valid_until_.load(std::memory_order_acquire); }
-    [[nodiscard]] Duration remaining() const {
-        return is_held() ? saturating_until(client_->clock().now(), valid_until()) : Duration::zero();
+    /// Compares with the clock now. Who is the first to see that the lease is over makes it so for everybody.
+    [[nodiscard]] bool held() { return remaining() > Duration::zero(); }
+    [[nodiscard]] Duration remaining() {
+        if (!is_held()) return Duration::zero();
+        const Duration left = saturating_until(client_->clock().now(), valid_until());
+        if (left == Duration::zero()) expire();
+        return left;
     }
+    [[nodiscard]] TimePoint valid_until() const { return valid_until_.load(std::memory_order_acquire); }
     [[nodiscard]] std::stop_token stop_token() const { return lost_.get_token(); }
     [[nodiscard]] LockToken token() const { return {lease_.key(), lease_.token(), valid_until()}; }
 
     /// Ends the tenure: true if it was ours until now, false if it had ended before. A failure leaves it to be
-    /// tried again. When it returns, no refresh of this tenure will ever be sent.
+    /// tried again. When it returns, no refresh of this tenure will ever be sent. On a background thread, where
+    /// it is called by an observer or a stop callback, a lost lease is given back without waiting for it.
     [[nodiscard]] LockClient::Released release() {
         auto result = release_silently();
         if (!result) return false;
@@ -59,22 +64,22 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
     /// As release, but what fails goes on in the background; and then nothing of this tenure runs any more.
     void abandon() noexcept {
         try {
-            if (std::holds_alternative<Failure>(release())) {
-                const std::lock_guard lock{lease_mutex_};
-                client_->releaser().take(lease_);
-            }
-            // It was not waited for if it was the refresher's own thread that released.
-            if (const auto one_at_a_time = enter_release()) refresher_.stop();
-            client_->loss_timer().await_look(*this);
+            if (std::holds_alternative<Failure>(release())) hand_over();
         } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the TTL ends the key
         }
+        refresher_.request_stop();
+        refresher_.join();
+        client_->loss_timer().unwatch(*this);
+        client_->loss_timer().await_look(*this);
     }
 
     std::optional<TimePoint> look(TimePoint now) override {
-        if (!is_held()) return std::nullopt;
-        const TimePoint end = valid_until();
-        if (now < end) return end;
-        State expected = State::held;
+        if (is_held()) {
+            const TimePoint end = valid_until();
+            if (now < end) return end;
+            expire();
+        }
+        State expected = State::expired;
         if (!state_.compare_exchange_strong(expected, State::lost)) return std::nullopt;
         lost_.request_stop();
         client_->tell({.kind = Event::Kind::lost,
@@ -85,14 +90,26 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
     }
 
   private:
-    enum class State { held, lost, ended };
+    enum class State {
+        held,
+        expired,  // over, and the timer has yet to announce it
+        lost,     // over, and announced
+        ended,    // released before it was over
+    };
 
-    /// Nothing if it has been released before, or is being released while an observer asks for it too.
+    /// Nothing if it has been released before, or is being released by another thread that must not be waited for.
     [[nodiscard]] std::optional<LockClient::Released> release_silently() {
         const auto one_at_a_time = enter_release();
         if (!one_at_a_time || released_) return std::nullopt;
-        end();
+        const bool was_lost = !end();
+        if (was_lost && on_background_thread) {
+            // From the timer's thread as a rule: no I/O here, other losses may have to be told now.
+            hand_over();
+            released_ = true;
+            return false;
+        }
         const std::lock_guard lock{lease_mutex_};
+        lease_.forget_requests();
         const TimePoint now = client_->clock().now();
         lease_.release(now, saturating_add(now, client_->options().operation_timeout), false);
         auto result = client_->finish_release(lease_);
@@ -100,55 +117,81 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         return result;
     }
 
-    // Whoever releases waits for the refresher's thread, so that thread must not wait for him: it may come away
-    // without the mutex.
+    // Whoever releases may wait for a background thread, so those do not wait for him.
     [[nodiscard]] std::unique_lock<std::mutex> enter_release() {
-        if (refresher_.is_this_thread()) return std::unique_lock{release_mutex_, std::try_to_lock};
+        if (on_background_thread) return std::unique_lock{release_mutex_, std::try_to_lock};
         return std::unique_lock{release_mutex_};
+    }
+
+    void hand_over() {
+        const std::lock_guard lock{lease_mutex_};
+        client_->releaser().take(lease_);
     }
 
     [[nodiscard]] bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
 
-    // From here on the lease is not held, whatever the server says; what ran beside the guard has stopped.
-    void end() {
+    // The first to see it makes it so: a lease that was over at one look is not held at the next.
+    void expire() {
         State expected = State::held;
-        state_.compare_exchange_strong(expected, State::ended);
-        refresher_.stop();
-        client_->loss_timer().unwatch(*this);
+        if (!state_.compare_exchange_strong(expected, State::expired)) return;
+        client_->loss_timer().look_now(shared_from_this());
     }
 
-    // The refresher's thread. The lease is locked only while it is computed with, never during I/O.
-    void keep_alive(Wakeup& wakeup) {
-        Clock& clock = client_->clock();
+    // From here on the lease is not held, whatever the server says; and no refresh will be sent, except that a
+    // background thread does not wait for one that is under way. Returns false if it had been over before.
+    bool end() {
+        State expected = State::held;
+        state_.compare_exchange_strong(expected, State::ended);
+        refresher_.request_stop();
+        if (!on_background_thread) refresher_.join();
+        const bool released = state_.load() == State::ended;
+        if (released) client_->loss_timer().unwatch(*this);
+        return released;
+    }
+
+    // The refresher's thread.
+    void keep_alive(Wakeup& wakeup) noexcept {
         while (is_held() && !refresher_.stop_requested()) {
-            std::optional<protocol::Request> request;
-            TimePoint wake;
-            {
-                const std::lock_guard lock{lease_mutex_};
-                request = lease_.next_request(clock.now());
-                wake = lease_.wake_at();
-                if (lease_.phase() != protocol::Lease::Phase::held) break;
-            }
-            if (request) {
-                refresh(*request);
-            } else {
-                clock.sleep_until(wakeup, wake);
+            try {
+                take_step(wakeup);
+            } catch (...) {  // out of memory: perhaps not for long, and the lease ends in time all the same
+                wakeup.sleep_for(lease_.terms().refresh_retry_interval());
             }
         }
-        if (is_held() && !refresher_.stop_requested()) client_->loss_timer().look_now(shared_from_this());
+    }
+
+    // The lease is locked only while it is computed with, never during I/O.
+    void take_step(Wakeup& wakeup) {
+        Clock& clock = client_->clock();
+        std::optional<protocol::Request> request;
+        TimePoint wake;
+        {
+            const std::lock_guard lock{lease_mutex_};
+            request = lease_.next_request(clock.now());
+            wake = lease_.wake_at();
+            if (lease_.phase() != protocol::Lease::Phase::held) return expire();
+        }
+        if (request) {
+            refresh(*request);
+        } else {
+            clock.sleep_until(wakeup, wake);
+        }
     }
 
     void refresh(const protocol::Request& request) {
         const Outcome outcome = perform(client_->transport(), request, lease_);
         std::optional<protocol::Verdict> verdict;
+        bool still_ours = false;
         {
             const std::lock_guard lock{lease_mutex_};
-            const auto* settled =
-                lease_.on_outcome(request.node, request.id, outcome, client_->clock().now());
+            const TimePoint now = client_->clock().now();
+            const auto* settled = lease_.on_outcome(request.node, request.id, outcome, now);
             if (settled != nullptr) verdict = *settled;
-            const bool held = lease_.phase() == protocol::Lease::Phase::held;
-            valid_until_.store(held ? lease_.valid_until() : TimePoint::min(), std::memory_order_release);
+            still_ours = lease_.phase() == protocol::Lease::Phase::held;
+            const TimePoint end = still_ours ? lease_.valid_until() : std::min(now, valid_until());
+            if (is_held()) valid_until_.store(end, std::memory_order_release);
         }
+        if (!still_ours) expire();  // before the observer, which may take its time
         if (verdict) tell_refresh(*verdict);
     }
 

@@ -41,8 +41,17 @@ class SingleNode final : public Transport {
     C connection_;
 };
 
+/// What a connection threw, as far as there is memory to tell it.
+[[nodiscard]] inline Fault fault_of_exception(const std::exception& thrown) noexcept {
+    try {
+        return Fault::maybe_executed(std::string{"the connection threw: "} + thrown.what());
+    } catch (...) {
+        return {};
+    }
+}
+
 /// Performs a request of `lease`. What a connection throws proves nothing about the command, so it becomes an
-/// unknown outcome: the state machines and the background threads never see an exception.
+/// unknown outcome.
 [[nodiscard]] inline Outcome perform(Transport& transport, const protocol::Request& request,
                                      const protocol::Lease& lease) {
     try {
@@ -51,10 +60,10 @@ class SingleNode final : public Transport {
         }
         const Command recall = lease.recall_command();
         return transport.execute(request.node, request.command, request.deadline, &recall);
-    } catch (const std::exception& e) {
-        return Fault::maybe_executed(std::string{"the connection threw: "} + e.what());
+    } catch (const std::exception& thrown) {
+        return fault_of_exception(thrown);
     } catch (...) {
-        return Fault::maybe_executed("the connection threw something that is no std::exception");
+        return Fault{};
     }
 }
 

@@ -83,7 +83,8 @@ class Acquisition {
                                          : give_up_at_;
         trying_ = true;
         ++attempts_;
-        lease_->begin(std::min(by_timeout, by_patience), once() || by_patience <= by_timeout);
+        try_deadline_ = std::min(by_timeout, by_patience);
+        lease_->begin(try_deadline_, once() || by_patience <= by_timeout);
     }
 
     void judge(TimePoint now) {
@@ -105,12 +106,14 @@ class Acquisition {
     void give_up() { result_ = refused_ ? Result::refused : Result::failed; }
 
     [[nodiscard]] TimePoint next_try(TimePoint now) {
-        // Nothing came for a whole operation timeout: that was pause enough.
-        if (lease_->verdict().answer == Verdict::Answer::unknown) return now;
+        if (now >= try_deadline_) return now;  // nothing came for a whole timeout: that was pause enough
         const Duration interval = patience_.retry_interval;
         TimePoint at = saturating_add(now, interval - jitter_.up_to(interval / 2));
         // Redis ends a key after its last millisecond, so one more.
-        if (holder_ttl_) at = std::min(at, saturating_add(now, *holder_ttl_ + std::chrono::milliseconds{1}));
+        if (holder_ttl_) {
+            const TimePoint last = saturating_add(now, *holder_ttl_);
+            at = std::min(at, saturating_add(last, std::chrono::milliseconds{1}));
+        }
         return at;
     }
 
@@ -118,6 +121,7 @@ class Acquisition {
     Patience patience_;
     TimePoint give_up_at_;
     Jitter jitter_;
+    TimePoint try_deadline_;
     bool trying_ = false;
     bool refused_ = false;
     TimePoint try_at_ = TimePoint::min();

@@ -4,6 +4,7 @@
 #include <kunci/detail/small_bytes.hpp>
 #include <kunci/lock_key.hpp>
 #include <kunci/protocol/lease_node.hpp>
+#include <kunci/protocol/lease_states.hpp>
 #include <kunci/protocol/lease_terms.hpp>
 #include <kunci/protocol/requests.hpp>
 #include <kunci/protocol/verdict.hpp>
@@ -33,21 +34,9 @@ namespace kunci::protocol {
 /// two quorums at one instant, and these share a node, which holds one token.
 class Lease {
   public:
-    enum class Phase {
-        idle,       ///< Nothing has been asked.
-        acquiring,  ///< Being acquired, or a try has ended without success; another may follow.
-        resuming,   ///< A known token is being refreshed, to learn whether it still holds the lock.
-        held,       ///< Ours until `valid_until()`.
-        lost,       ///< Was held, and no longer is. It never comes back.
-        releasing,  ///< Being given back; the token is burnt.
-        over,       ///< Given back as far as that was possible.
-    };
-
-    /// How a try (`begin` or `resume`) stands.
-    enum class Try { pending, granted, refused, failed };
-    /// How a release stands: `not_ours` means that the lease had ended before.
-    enum class Release { pending, released, not_ours, unknown };
-
+    using Phase = LeasePhase;
+    using Try = LeaseTry;
+    using Release = LeaseRelease;
     Lease(LockKey key, std::string_view token, LeaseTerms terms, std::uint64_t seed)
         : key_{std::move(key)}, token_{token}, terms_{terms}, jitter_{seed}, nodes_(terms.nodes) {}
 
@@ -58,14 +47,21 @@ class Lease {
     /// since the connection may have sent the release (`Request::recall`), and a released token is burnt.
     void begin(TimePoint deadline, bool last) { start_try(Phase::acquiring, deadline, last); }
 
-    /// Starts to refresh a token that was acquired elsewhere. REQUIRES: idle.
-    void resume(TimePoint deadline) { start_try(Phase::resuming, deadline, false); }
+    /// Starts to refresh a token that was acquired elsewhere. `valid_until`: if that is known; then the lease is
+    /// over at that instant, as if it had been held here. REQUIRES: idle.
+    void resume(TimePoint deadline, std::optional<TimePoint> valid_until) {
+        resume_until_ = valid_until.value_or(TimePoint::max());
+        start_try(Phase::resuming, std::min(deadline, resume_until_), false);
+    }
 
     /// Ends the tenure from this instant on, and asks every node that was ever asked to delete the key if it is
     /// ours. `persistent`: keep asking until `deadline` (otherwise a node that cannot be reached is left alone),
     /// and ask again after the answer, in case a late SET is still under way.
     void release(TimePoint now, TimePoint deadline, bool persistent) {
-        if (phase_ != Phase::releasing && phase_ != Phase::over) valid_before_release_ = valid_until();
+        if (phase_ != Phase::releasing && phase_ != Phase::over) {
+            release_begun_ = now;
+            if (phase_ != Phase::idle) valid_before_release_ = valid_until();
+        }
         phase_ = Phase::releasing;
         deadline_ = deadline;
         persistent_ = persistent;
@@ -80,10 +76,20 @@ class Lease {
         settle_release();
     }
 
-    /// As `release`, for a token that was acquired elsewhere. REQUIRES: idle.
-    void release_known(TimePoint now, TimePoint deadline) {
-        for (auto& node : nodes_) node.asked = true;
+    /// As `release`, for a token that was acquired elsewhere. `valid_until`: if that is known. `again`: a release
+    /// of this token was asked for before, and had no answer. REQUIRES: idle.
+    void release_known(TimePoint now, TimePoint deadline, std::optional<TimePoint> valid_until, bool again) {
+        for (auto& node : nodes_) {
+            node.asked = true;
+            node.release_unsettled = again;
+        }
+        valid_before_release_ = valid_until;
         release(now, deadline, false);
+    }
+
+    /// Nobody will bring the outcomes of the requests that are under way.
+    void forget_requests() {
+        for (auto& node : nodes_) node.forget_request();
     }
 
     // ---- driving it -----------------------------------------------------------------------------------
@@ -92,6 +98,7 @@ class Lease {
     /// `now` must have been read before this call, and the bytes go out after it: leases count from `now`.
     [[nodiscard]] std::optional<Request> next_request(TimePoint now) {
         on_time(now);
+        if (phase_ == Phase::lost || phase_ == Phase::over) return std::nullopt;
         for (std::size_t i = 0; i < nodes_.size(); ++i) {
             Node& node = nodes_[i];
             if (node.in_flight == 0 && node.due && *node.due <= now) return make_request(i, now);
@@ -105,21 +112,19 @@ class Lease {
         on_time(now);  // first: a lease that has ended is not revived by a reply that was late
         Node& node = nodes_[index];
         if (node.in_flight != id) return nullptr;
-        node.in_flight = 0;
-        Verdict verdict = interpret(node.verb, outcome);
-        if (verdict.answer == Verdict::Answer::no_script && node.form == scripts::Form::digest) {
-            node.form = scripts::Form::text;
+        if (!node.take_answer(outcome, token_.view())) {
             node.due = now;
             return nullptr;
         }
-        node.form = scripts::Form::digest;
-        node.verdict = std::move(verdict);
         return apply(node, now) ? &node.verdict : nullptr;
     }
 
     /// Lets time pass: a held lease that has run out is lost.
     void on_time(TimePoint now) {
         if (phase_ == Phase::held && now >= valid_until()) lose();
+        if (phase_ == Phase::resuming && try_state_ == Try::pending && now >= resume_until_) {
+            end_try(Try::refused);
+        }
     }
 
     /// When `next_request` must be called at the latest, though nothing else happens.
@@ -143,6 +148,13 @@ class Lease {
     /// Whether a key with our token may be, or may yet come to be, on some node.
     [[nodiscard]] bool may_have_left_a_key() const {
         return std::ranges::any_of(nodes_, [](const Node& node) { return node.unsettled || node.granted; });
+    }
+
+    /// Whether a refresh of a token that was acquired elsewhere may have prolonged the key.
+    [[nodiscard]] bool may_have_been_refreshed() const {
+        return std::ranges::any_of(nodes_, [](const Node& node) {
+            return node.asked && node.verb == Verb::refresh && !node.said(Verdict::Answer::no);
+        });
     }
 
     /// Whether some node's outcome is still open: neither granted nor refused for certain.
@@ -183,20 +195,24 @@ class Lease {
         }
     }
 
-    // ---- requests ----
-
     [[nodiscard]] Request make_request(NodeIndex index, TimePoint now) {
         Node& node = nodes_[index];
-        node.verb = next_verb(node);
+        const Verb verb = next_verb(node);
+        // First what may throw for want of memory: then the node still waits to be asked.
+        Request request{.node = index,
+                        .id = last_id_ + 1,
+                        .verb = verb,
+                        .command = make_command(verb, node.form, key_.view(), token_.view(), terms_.ttl),
+                        .deadline = request_deadline(now),
+                        .recall = last_ && phase_ == Phase::acquiring};
+        if (verb == Verb::release) node.lower_bound = TimePoint::min();
+        node.verb = verb;
         node.due.reset();
         node.in_flight = ++last_id_;
         node.sent_at = now;
-        node.deadline = request_deadline(now);
+        node.deadline = request.deadline;
         node.asked = true;
-        if (node.verb == Verb::release) node.lower_bound = TimePoint::min();
-        return {index,         node.in_flight,
-                node.verb,     make_command(node.verb, node.form, key_.view(), token_.view(), terms_.ttl),
-                node.deadline, last_ && phase_ == Phase::acquiring};
+        return request;
     }
 
     [[nodiscard]] Verb next_verb(const Node& node) const {
@@ -213,21 +229,17 @@ class Lease {
         return std::min(saturating_add(now, terms_.operation_timeout), deadline_);
     }
 
-    // ---- answers ----
-
     /// Returns false if the node will be asked again at once.
     bool apply(Node& node, TimePoint now) {
-        if (node.verb == Verb::set || node.verb == Verb::claim) node.note_acquire();
-        if (node.verb == Verb::release) node.note_release(valid_before_release_);
+        if (node.is_acquire()) node.note_acquire();
+        if (node.verb == Verb::release) node.note_release(release_begun_, valid_before_release_);
         if (repeat_at_once(node, now)) return false;
         node.answered = true;
         switch (phase_) {
             case Phase::acquiring:
             case Phase::resuming:
-                if (node.verb == Verb::refresh)
-                    node.note_refresh(terms_.validity());
-                else if (node.said(Verdict::Answer::yes))
-                    node.raise(terms_.validity());
+                if (node.verb == Verb::refresh) node.note_refresh(terms_.validity());
+                if (node.said(Verdict::Answer::yes)) node.raise(terms_.validity());
                 settle_try(now);
                 break;
             case Phase::held:
@@ -254,16 +266,17 @@ class Lease {
         return true;
     }
 
-    // ---- a try ----
-
     void settle_try(TimePoint now) {
         if (try_state_ != Try::pending) return;
-        const auto count = [this](auto predicate) {
-            return static_cast<std::size_t>(std::ranges::count_if(nodes_, predicate));
-        };
-        const auto answered = count(&Node::answered);
-        const auto yes = count([](const Node& n) { return n.answered && n.said(Verdict::Answer::yes); });
-        const auto no = count([](const Node& n) { return n.answered && n.said(Verdict::Answer::no); });
+        std::size_t answered = 0;
+        std::size_t yes = 0;
+        std::size_t no = 0;
+        for (const auto& node : nodes_) {
+            if (!node.answered) continue;
+            ++answered;
+            if (node.said(Verdict::Answer::yes)) ++yes;
+            if (node.said(Verdict::Answer::no)) ++no;
+        }
         const auto can_refuse = nodes_.size() - terms_.quorum();
         if (yes >= terms_.quorum()) {
             grant(now);
@@ -301,8 +314,6 @@ class Lease {
         if (phase_ == Phase::resuming && result == Try::refused) phase_ = Phase::lost;
     }
 
-    // ---- refreshing ----
-
     // By an absolute schedule: a third of the TTL after the last success was sent. After a failure soon again,
     // as long as the lease lasts; one that no retry can mend is asked less often.
     void plan_refresh(Node& node, TimePoint now) {
@@ -339,8 +350,6 @@ class Lease {
         for (auto& node : nodes_) node.due.reset();
     }
 
-    // ---- releasing ----
-
     void plan_release(Node& node, TimePoint now) {
         const bool definite =
             node.verb == Verb::release && (node.said(Verdict::Answer::yes) || node.said(Verdict::Answer::no));
@@ -364,18 +373,8 @@ class Lease {
 
     void settle_release() {
         if (!std::ranges::all_of(nodes_, &Node::answered)) return;
-        const auto released = static_cast<std::size_t>(std::ranges::count_if(nodes_, &Node::released));
-        const auto no = static_cast<std::size_t>(std::ranges::count_if(nodes_, [](const Node& node) {
-            return !node.released && (!node.asked || node.said(Verdict::Answer::no));
-        }));
         phase_ = Phase::over;
-        if (released >= terms_.quorum()) {
-            release_state_ = Release::released;
-        } else if (no > nodes_.size() - terms_.quorum()) {
-            release_state_ = Release::not_ours;
-        } else {
-            release_state_ = Release::unknown;
-        }
+        release_state_ = result_of_release(nodes_, terms_.quorum());
     }
 
     LockKey key_;
@@ -391,7 +390,9 @@ class Lease {
     bool last_ = false;
     bool persistent_ = false;
     TimePoint held_since_;
-    TimePoint valid_before_release_ = TimePoint::min();
+    TimePoint resume_until_ = TimePoint::max();
+    TimePoint release_begun_;
+    std::optional<TimePoint> valid_before_release_;
     std::uint64_t last_id_ = 0;
 };
 

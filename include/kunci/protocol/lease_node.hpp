@@ -1,5 +1,8 @@
 #pragma once
 
+#include <kunci/connection/outcome.hpp>
+#include <kunci/error.hpp>
+#include <kunci/protocol/lease_states.hpp>
 #include <kunci/protocol/verdict.hpp>
 #include <kunci/scripts/script.hpp>
 #include <kunci/time.hpp>
@@ -9,6 +12,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kunci::protocol {
@@ -46,6 +51,36 @@ struct LeaseNode {
     /// validity from the instant before that. An earlier bound that reaches further stays true.
     void raise(Duration validity) { lower_bound = std::max(lower_bound, saturating_add(sent_at, validity)); }
 
+    /// Nobody will bring the outcome of the request that is under way.
+    void forget_request() {
+        if (in_flight != 0 && is_acquire()) unsettled = true;
+        in_flight = 0;
+    }
+
+    /// Notes the outcome of the request that was under way. Returns false if it must be sent again at once, since
+    /// the server wants to see the text of the script.
+    bool take_answer(const Outcome& outcome, std::string_view secret) {
+        in_flight = 0;
+        Verdict answer = interpret(verb, outcome, secret);
+        if (answer.answer == Verdict::Answer::no_script && form == scripts::Form::digest) {
+            form = scripts::Form::text;
+            return false;
+        }
+        if (answer.answer == Verdict::Answer::no_script) {
+            answer = {.answer = Verdict::Answer::failed,
+                      .code = Errc::misconfigured,
+                      .permanent = true,
+                      .detail = "NOSCRIPT in answer to the text of a script",
+                      .code_word = "NOSCRIPT"};
+        }
+        form = scripts::Form::digest;
+        verdict = std::move(answer);
+        note_doubt();
+        return true;
+    }
+
+    [[nodiscard]] bool is_acquire() const { return verb == Verb::set || verb == Verb::claim; }
+
     void note_acquire() {
         switch (verdict.answer) {
             case Verdict::Answer::yes:
@@ -75,16 +110,15 @@ struct LeaseNode {
         }
     }
 
-    /// `valid_before`: until when the lease was valid before any release was sent.
-    void note_release(TimePoint valid_before) {
+    /// `begun`: when the release was first asked for; `valid_before`: until when the lease was valid then, if
+    /// that is known.
+    void note_release(TimePoint begun, std::optional<TimePoint> valid_before) {
         switch (verdict.answer) {
             case Verdict::Answer::yes:
                 released = true;
                 break;
             case Verdict::Answer::no:
-                // The key is gone. If an earlier release of ours had no answer, and by containment the key was
-                // certainly ours when this one was sent unless that release took it away, then it did.
-                if (release_unsettled && sent_at < valid_before) released = true;
+                if (release_unsettled) settle_unsettled_release(begun, valid_before);
                 break;
             case Verdict::Answer::unknown:
                 release_unsettled = true;
@@ -92,6 +126,29 @@ struct LeaseNode {
             case Verdict::Answer::failed:
             case Verdict::Answer::no_script:
                 break;
+        }
+    }
+
+    /// The key is gone, and an earlier release of ours had no answer. By containment the key was certainly ours
+    /// while the lease was valid, so if it still was when this release was sent, the earlier one took it away. If
+    /// the lease was over when the first one was asked for, it does not matter. In between, nobody can know.
+    void settle_unsettled_release(TimePoint begun, std::optional<TimePoint> valid_before) {
+        release_unsettled = false;
+        if (valid_before && sent_at < *valid_before) {
+            released = true;
+        } else if (!valid_before || begun < *valid_before) {
+            verdict = {.answer = Verdict::Answer::unknown,
+                       .permanent = true,
+                       .detail = "it is free, by an attempt whose answer was lost or because it had expired"};
+        }
+    }
+
+    /// A failure that certainly did nothing does not undo the doubt of an earlier attempt.
+    void note_doubt() {
+        const bool doubt =
+            repeated || (is_acquire() && unsettled) || (verb == Verb::release && release_unsettled);
+        if (doubt && said(Verdict::Answer::failed) && verdict.code == Errc::unreachable) {
+            verdict.code = Errc::maybe_executed;
         }
     }
 
@@ -110,6 +167,16 @@ struct LeaseNode {
     const auto nth = bounds.begin() + static_cast<std::ptrdiff_t>(n - 1);
     std::ranges::nth_element(bounds, nth, std::greater{});
     return *nth;
+}
+
+/// What has become of a release that every node has answered.
+[[nodiscard]] inline LeaseRelease result_of_release(const std::vector<LeaseNode>& nodes, std::size_t quorum) {
+    const auto released = static_cast<std::size_t>(std::ranges::count_if(nodes, &LeaseNode::released));
+    const auto not_ours = static_cast<std::size_t>(std::ranges::count_if(nodes, [](const LeaseNode& node) {
+        return !node.released && (!node.asked || node.said(Verdict::Answer::no));
+    }));
+    if (released >= quorum) return LeaseRelease::released;
+    return not_ours > nodes.size() - quorum ? LeaseRelease::not_ours : LeaseRelease::unknown;
 }
 
 /// The verdict that tells best why something is not done: that of the first node that failed, else that of the

@@ -24,8 +24,9 @@ struct LeaseTerms {
 
     [[nodiscard]] std::size_t quorum() const { return quorum_of(nodes); }
     [[nodiscard]] Duration validity() const { return protocol::validity(ttl, drift_factor); }
-    /// A refresh is due this long after the last successful one was sent.
-    [[nodiscard]] Duration refresh_interval() const { return ttl / 3; }
+    /// A refresh is due this long after the last successful one was sent; sooner where the clocks' allowance
+    /// leaves little of the TTL.
+    [[nodiscard]] Duration refresh_interval() const { return std::min(ttl / 3, validity() / 2); }
     /// Short enough that after a first refresh that hangs three more fit into the lease.
     [[nodiscard]] Duration refresh_timeout() const { return std::min(operation_timeout, ttl / 6); }
     [[nodiscard]] Duration refresh_retry_interval() const {

@@ -140,11 +140,27 @@ inline constexpr std::array not_executed_errors{
     return unexpected_reply();
 }
 
+/// Redis repeats the arguments of a command that it does not know: the secret must not get into a message.
+[[nodiscard]] inline std::string without_secret(std::string text, std::string_view secret) {
+    text.resize(std::min(text.size(), text.find(", with args beginning with")));
+    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at)) {
+        text.replace(at, secret.size(), "<token>");
+        at += std::string_view{"<token>"}.size();
+    }
+    return text;
+}
+
 }  // namespace detail
 
 /// Reads an outcome: the one place that knows which answers leave it open whether a command was executed.
-[[nodiscard]] inline Verdict interpret(Verb verb, const Outcome& outcome) {
-    if (outcome.has_reply()) return detail::interpret_reply(verb, outcome.reply());
+/// What it quotes of the server's words never contains `secret`, the token.
+[[nodiscard]] inline Verdict interpret(Verb verb, const Outcome& outcome, std::string_view secret) {
+    if (outcome.has_reply()) {
+        Verdict verdict = detail::interpret_reply(verb, outcome.reply());
+        if (!verdict.detail.empty())
+            verdict.detail = detail::without_secret(std::move(verdict.detail), secret);
+        return verdict;
+    }
     const Fault& fault = outcome.fault();
     Verdict verdict{.code = fault.code, .detail = fault.message, .code_word = fault.code_word};
     if (fault.delivery == Fault::Delivery::not_sent) {
