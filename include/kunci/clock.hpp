@@ -1,5 +1,6 @@
 #pragma once
 
+#include <kunci/detail/immortal.hpp>
 #include <kunci/time.hpp>
 
 #include <algorithm>
@@ -77,8 +78,8 @@ class SystemClock final : public Clock {
     /// The instance that locks use unless they are given another clock. It has no state, and is never destroyed:
     /// guards may live until the very end of the process.
     static SystemClock& instance() {
-        static SystemClock& clock = *new SystemClock;
-        return clock;
+        static detail::Immortal<SystemClock> clock;
+        return clock.value;
     }
 
   private:

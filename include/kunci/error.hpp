@@ -1,5 +1,7 @@
 #pragma once
 
+#include <kunci/detail/immortal.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -56,9 +58,8 @@ enum class Errc {
             return "unknown kunci error";
         }
     };
-    static const Category& category =
-        *new Category;  // never destroyed: errors live until the end of the process
-    return category;
+    static detail::Immortal<Category> category;
+    return category.value;
 }
 
 [[nodiscard]] inline std::error_code make_error_code(Errc e) noexcept {

@@ -1,0 +1,79 @@
+# Every public header, by the target it belongs to. A header on disk that is missing here, or the reverse, is
+# an error in the project's own build.
+
+set(KUNCI_CORE_HEADERS
+    include/kunci/client_options.hpp
+    include/kunci/clock.hpp
+    include/kunci/connection/command.hpp
+    include/kunci/connection/connection.hpp
+    include/kunci/connection/outcome.hpp
+    include/kunci/connection/reply.hpp
+    include/kunci/detail/immortal.hpp
+    include/kunci/detail/random_bytes.hpp
+    include/kunci/detail/small_bytes.hpp
+    include/kunci/distributed_lock.hpp
+    include/kunci/distributed_mutex.hpp
+    include/kunci/driver/background_releaser.hpp
+    include/kunci/driver/checks.hpp
+    include/kunci/driver/failure.hpp
+    include/kunci/driver/lock_client.hpp
+    include/kunci/driver/loss_timer.hpp
+    include/kunci/driver/background_thread.hpp
+    include/kunci/driver/refresher.hpp
+    include/kunci/driver/tenure.hpp
+    include/kunci/driver/transport.hpp
+    include/kunci/error.hpp
+    include/kunci/kunci.hpp
+    include/kunci/lock_guard.hpp
+    include/kunci/lock_key.hpp
+    include/kunci/lock_operations.hpp
+    include/kunci/lock_options.hpp
+    include/kunci/lock_token.hpp
+    include/kunci/observer.hpp
+    include/kunci/protocol/acquisition.hpp
+    include/kunci/protocol/lease.hpp
+    include/kunci/protocol/lease_node.hpp
+    include/kunci/protocol/lease_states.hpp
+    include/kunci/protocol/lease_terms.hpp
+    include/kunci/protocol/requests.hpp
+    include/kunci/protocol/validity.hpp
+    include/kunci/protocol/verdict.hpp
+    include/kunci/scripts/lock_scripts.hpp
+    include/kunci/scripts/script.hpp
+    include/kunci/scripts/sha1.hpp
+    include/kunci/testing.hpp
+    include/kunci/testing/command_table.hpp
+    include/kunci/testing/data_commands.hpp
+    include/kunci/testing/fault_plan.hpp
+    include/kunci/testing/faulty_connection.hpp
+    include/kunci/testing/in_memory_server.hpp
+    include/kunci/testing/keyspace.hpp
+    include/kunci/testing/manual_clock.hpp
+    include/kunci/testing/model_redis.hpp
+    include/kunci/testing/script_commands.hpp
+    include/kunci/testing/script_twins.hpp
+    include/kunci/time.hpp
+    include/kunci/version.hpp)
+
+set(KUNCI_HIREDIS_HEADERS
+    include/kunci/adapters/hiredis/backoff.hpp
+    include/kunci/adapters/hiredis/client.hpp
+    include/kunci/adapters/hiredis/connection.hpp
+    include/kunci/adapters/hiredis/connector.hpp
+    include/kunci/adapters/hiredis/endpoint.hpp
+    include/kunci/adapters/hiredis/greeting.hpp
+    include/kunci/adapters/hiredis/options.hpp
+    include/kunci/adapters/hiredis/redis_url.hpp
+    include/kunci/adapters/hiredis/reply_parser.hpp
+    include/kunci/adapters/hiredis/resolver.hpp
+    include/kunci/adapters/hiredis/session.hpp
+    include/kunci/adapters/hiredis/sigpipe.hpp
+    include/kunci/adapters/hiredis/socket.hpp
+    include/kunci/adapters/hiredis/stream.hpp
+    include/kunci/adapters/hiredis/turnstile.hpp
+    include/kunci/adapters/hiredis/wait.hpp
+    include/kunci/hiredis.hpp)
+
+# Included only where hiredis has TLS.
+set(KUNCI_HIREDIS_TLS_HEADERS
+    include/kunci/adapters/hiredis/tls_stream.hpp)
