@@ -5,7 +5,8 @@
 
 using namespace std::chrono_literals;
 
-void send_notifications(std::stop_token lost);  // yours: hours of work, which end early when the lock is lost
+void send_notifications(
+    const std::stop_token& lost);  // yours: hours of work, which end early when the lock is lost
 
 bool daily_job(const char* url) {
     kunci::DistributedLock locks{kunci::HiredisConnection{url}};  // "redis://host:6379/0"
@@ -31,7 +32,7 @@ std::latch everybody_tried{3};
 
 }  // namespace
 
-void send_notifications(std::stop_token lost) {
+void send_notifications(const std::stop_token& lost) {
     everybody_tried.arrive_and_wait();
     for (int i = 0; i < 100 && !lost.stop_requested(); ++i) std::this_thread::yield();
 }

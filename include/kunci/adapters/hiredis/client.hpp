@@ -44,7 +44,7 @@ class Client {
             if (std::optional<Fault> fault = connect(deadline)) return *std::move(fault);
             sent = send(command, deadline);
         }
-        if (sent.extent != Sent::Extent::all) return give_up_sending(std::move(sent));
+        if (sent.extent != Sent::Extent::all) return give_up_sending(sent);
         return await_reply(deadline, recall);
     }
 
@@ -92,7 +92,7 @@ class Client {
         return session_->send(header.view(), command.body(), deadline);
     }
 
-    [[nodiscard]] Outcome give_up_sending(Sent sent) {
+    [[nodiscard]] Outcome give_up_sending(const Sent& sent) {
         const std::unique_ptr<Session> session = std::move(session_);
         if (sent.extent == Sent::Extent::part) {
             session->give_up(nullptr);  // anything more would be read as the rest of the command

@@ -28,7 +28,7 @@ class HiredisConnection {
     /// `url` as `parse_redis_url()` reads it. Does not block and does not care whether the server is there.
     /// Throws `std::invalid_argument`, without the password, if the URL or an option is wrong, or asks for
     /// TLS where hiredis has none.
-    explicit HiredisConnection(std::string_view url, HiredisOptions options = {})
+    explicit HiredisConnection(std::string_view url, const HiredisOptions& options = {})
         : client_{std::make_unique<hiredis_detail::Client>(parse_redis_url(url), options)} {}
 
     /// Sends the command and waits for the reply until the deadline. A `not_sent` fault is
