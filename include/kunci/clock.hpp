@@ -25,7 +25,7 @@ class Wakeup {
 
     /// Sleeps on the operating system's clock until `signal()` or for `longest`; returns whether it was
     /// signalled.
-    bool sleep_for(Duration longest) {
+    bool wait_for(Duration longest) {
         std::unique_lock lock{mutex_};
         condition_.wait_until(lock, std::chrono::steady_clock::now() + longest,
                               [this] { return signalled_; });
@@ -33,7 +33,7 @@ class Wakeup {
     }
 
     /// Sleeps until `signal()` and takes it.
-    void sleep() {
+    void wait() {
         std::unique_lock lock{mutex_};
         condition_.wait(lock, [this] { return signalled_; });
         take();
@@ -72,7 +72,7 @@ class SystemClock final : public Clock {
     [[nodiscard]] TimePoint now() const noexcept override { return SteadyClock::now(); }
 
     void sleep_until(Wakeup& wakeup, TimePoint until) override {
-        wakeup.sleep_for(std::clamp(saturating_until(now(), until), Duration::zero(), longest_sleep));
+        wakeup.wait_for(std::clamp(saturating_until(now(), until), Duration::zero(), longest_sleep));
     }
 
     /// The instance that locks use unless they are given another clock. It has no state, and is never destroyed:

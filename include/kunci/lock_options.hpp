@@ -33,7 +33,8 @@ struct LockOptions {
     /// None: for as long as the guard lives.
     std::optional<TimeSpan> max_hold = std::nullopt;
 
-    /// Ends the wait, and only the wait, when a stop is requested: `WaitCancelled` is thrown.
+    /// Ends the wait, and only the wait, when a stop is requested: `WaitCancelled` is thrown at once, or, if a
+    /// command is under way, when that has ended.
     std::stop_token cancel = {};
 };
 

@@ -15,20 +15,20 @@ using kunci::Wakeup;
 TEST(Wakeup, keeps_a_signal_that_comes_before_the_sleep) {
     Wakeup wakeup;
     wakeup.signal();
-    EXPECT_TRUE(wakeup.sleep_for(1h));
+    EXPECT_TRUE(wakeup.wait_for(1h));
 }
 
 TEST(Wakeup, is_used_up_by_one_sleep) {
     Wakeup wakeup;
     wakeup.signal();
     wakeup.signal();
-    EXPECT_TRUE(wakeup.sleep_for(1h));
-    EXPECT_FALSE(wakeup.sleep_for(1ms));
+    EXPECT_TRUE(wakeup.wait_for(1h));
+    EXPECT_FALSE(wakeup.wait_for(1ms));
 }
 
 TEST(Wakeup, ends_the_sleep_of_another_thread) {
     Wakeup wakeup;
-    std::jthread sleeper{[&] { wakeup.sleep(); }};
+    std::jthread sleeper{[&] { wakeup.wait(); }};
     wakeup.signal();
 }
 

@@ -2,6 +2,7 @@
 
 #include <kunci/detail/small_bytes.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <charconv>
@@ -82,7 +83,9 @@ class Command {
         auto* end = std::to_chars(text.data() + 1, text.data() + text.size() - 2, number).ptr;
         *end++ = '\r';
         *end++ = '\n';
-        return detail::SmallBytes<24>{{text.data(), static_cast<std::size_t>(end - text.data())}};
+        // The bound says what is so anyhow; g++ 12 warns of an overflow where it cannot see it.
+        const auto size = std::min(static_cast<std::size_t>(end - text.data()), text.size());
+        return detail::SmallBytes<24>{{text.data(), size}};
     }
 
     detail::SmallBytes<384> body_;          // a release by text, with a key of usual length

@@ -155,7 +155,7 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
             try {
                 take_step(wakeup);
             } catch (...) {  // out of memory: perhaps not for long, and the lease ends in time all the same
-                wakeup.sleep_for(lease_.terms().refresh_retry_interval());
+                wakeup.wait_for(lease_.terms().refresh_retry_interval());
             }
         }
     }

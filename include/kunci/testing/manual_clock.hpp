@@ -44,7 +44,7 @@ class ManualClock final : public Clock {
             changed_.notify_all();
         }
         // A signal between here and the sleep is kept by the wake-up.
-        wakeup.sleep();
+        wakeup.wait();
         // Also waits for an advance() that is signalling right now: afterwards nobody knows the wake-up.
         const std::lock_guard lock{mutex_};
         std::erase_if(sleepers_, [&](const Sleeper& sleeper) { return sleeper.wakeup == &wakeup; });
