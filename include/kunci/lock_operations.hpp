@@ -92,22 +92,20 @@ class LockOperations {
     /// Gives the lock back. True: it was ours until now, and is free. False: it was not ours any more (expired,
     /// taken, or released before), and nothing was touched. If it throws, the same token can be released again,
     /// but it is burnt: the release may still come into effect, so the token cannot be refreshed any more.
-    [[nodiscard]] bool release(LockToken& token) {
-        return value_or_raise(client_->release(token, std::exchange(token.burnt_, true)));
-    }
+    [[nodiscard]] bool release(LockToken& token) { return value_or_raise(released(token)); }
 
     /// As above, but reports through `error`, and then returns false.
     [[nodiscard]] bool release(LockToken& token, std::error_code& error) {
-        const auto result = client_->release(token, std::exchange(token.burnt_, true));
+        const auto result = released(token);
         return report(result, error) && std::get<bool>(result);
     }
 
     /// As above, for a token that cannot note it: after this it must not be refreshed.
     [[nodiscard]] bool release(const LockToken& token) {
-        return value_or_raise(client_->release(token, token.burnt_));
+        return value_or_raise(client_->release(token, token.release_in_doubt_));
     }
     [[nodiscard]] bool release(const LockToken& token, std::error_code& error) {
-        const auto result = client_->release(token, token.burnt_);
+        const auto result = client_->release(token, token.release_in_doubt_);
         return report(result, error) && std::get<bool>(result);
     }
 
@@ -168,6 +166,15 @@ class LockOperations {
 
     [[nodiscard]] static LockToken token(const protocol::Lease& lease) {
         return {lease.key(), lease.token(), lease.valid_until()};
+    }
+
+    [[nodiscard]] driver::LockClient::Released released(LockToken& token) {
+        token.burnt_ = true;
+        auto result = client_->release(token, token.release_in_doubt_);
+        const auto* failure = std::get_if<driver::Failure>(&result);
+        token.release_in_doubt_ =
+            failure != nullptr && (token.release_in_doubt_ || failure->code == Errc::maybe_executed);
+        return result;
     }
 
     [[nodiscard]] driver::LockClient::Refreshed refreshed(const LockToken& token, TimeSpan ttl) {

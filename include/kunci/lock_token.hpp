@@ -47,7 +47,8 @@ class LockToken {
     LockKey key_;
     detail::SmallBytes<40> token_;
     TimePoint valid_until_;
-    bool burnt_ = false;  // its release has been asked for, so it must never hold a lock again
+    bool burnt_ = false;             // its release was asked for: it must never hold a lock again
+    bool release_in_doubt_ = false;  // and had no answer
 };
 
 }  // namespace kunci
