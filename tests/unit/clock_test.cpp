@@ -43,7 +43,7 @@ TEST(SystemClock, sleeps_until_the_instant_and_not_longer_than_a_second) {
     EXPECT_GE(clock.now(), start + 1s);
 }
 
-TEST(SystemClock, does_not_sleep_for_what_has_passed) {
+TEST(SystemClock, does_not_wait_for_what_has_passed) {
     auto& clock = SystemClock::instance();
     Wakeup wakeup;
     clock.sleep_until(wakeup, clock.now() - 1h);
