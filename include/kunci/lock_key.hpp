@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace kunci {
 
@@ -48,12 +47,10 @@ class LockKey {
 template <std::integral Id>
 [[nodiscard]] std::string striped_key(std::string_view key, Id id, unsigned stripes) {
     if (stripes == 0) throw std::invalid_argument("kunci: striped_key needs at least one stripe");
-    unsigned long long stripe = 0;
-    if (std::cmp_less(id, 0)) {
+    unsigned long long stripe = static_cast<unsigned long long>(id) % stripes;
+    if constexpr (std::signed_integral<Id>) {
         // -1 - id cannot overflow, and walks the stripes backwards from the last.
-        stripe = stripes - 1 - static_cast<unsigned long long>(-1 - id) % stripes;
-    } else {
-        stripe = static_cast<unsigned long long>(id) % stripes;
+        if (id < 0) stripe = stripes - 1 - static_cast<unsigned long long>(-1 - id) % stripes;
     }
     return std::string{key} + ':' + std::to_string(stripe);
 }
