@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     auto first_click = locks.lock("checkout:user:42", {.ttl = 10s});
     const std::string second_click = checkout(locks, 42);
     const std::string other_user = checkout(locks, 43);
-    first_click.release();
+    if (!first_click.release()) return 1;
     const std::string third_click = checkout(locks, 42);
     std::printf("second click: %s\nother user: %s\nthird click: %s\n", second_click.c_str(),
                 other_user.c_str(), third_click.c_str());

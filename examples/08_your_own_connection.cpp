@@ -6,8 +6,10 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -24,13 +26,16 @@ namespace {
 
 class Socket {
   public:
-    Socket(const std::string& host, const std::string& port) {
+    /// `host` is an address: a look-up of names would not keep to any deadline.
+    Socket(const std::string& host, const std::string& port, kunci::Deadline deadline) {
         addrinfo hints{};
         hints.ai_socktype = SOCK_STREAM;
+        hints.ai_flags = AI_NUMERICHOST;
         addrinfo* found = nullptr;
         if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return;
         const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses{found, ::freeaddrinfo};
         fd_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        limit_writing(deadline);
         connected_ = ::connect(fd_, found->ai_addr, found->ai_addrlen) == 0;
     }
     Socket(const Socket&) = delete;
@@ -60,6 +65,16 @@ class Socket {
     }
 
   private:
+    // On Linux this bounds connect() as well as send().
+    void limit_writing(kunci::Deadline deadline) const {
+        const auto left = std::max<kunci::Duration>(
+            kunci::saturating_until(kunci::SteadyClock::now(), deadline), std::chrono::microseconds{1});
+        const timeval limit{
+            std::chrono::floor<std::chrono::seconds>(left).count(),
+            std::chrono::ceil<std::chrono::microseconds>(left % std::chrono::seconds{1}).count() % 1'000'000};
+        ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    }
+
     int fd_ = -1;
     bool connected_ = false;
 };
@@ -99,7 +114,7 @@ class BareConnection {
     BareConnection(std::string host, std::string port) : host_{std::move(host)}, port_{std::move(port)} {}
 
     kunci::Outcome execute(const kunci::Command& command, kunci::Deadline deadline) {
-        const Socket socket{host_, port_};
+        const Socket socket{host_, port_, deadline};
         if (!socket.connected()) {
             return kunci::Fault::not_sent(kunci::Errc::unreachable, host_ + ": cannot connect");
         }

@@ -28,7 +28,7 @@ enum class Errc {
     not_permitted,
     /// Client and server do not fit together: a setting must be changed, retrying cannot help.
     misconfigured,
-    /// The lease ran out before the operation ended.
+    /// The lease ran out before the operation ended, or the server said that the lock is not ours any more.
     lease_lost,
 };
 

@@ -70,14 +70,14 @@ class LockGuard {
     /// Releases now. True: it was ours until now, and is free. False: it was not ours any more (expired, taken,
     /// or released before). When it returns or throws, `held()` is false, and no refresh of this tenure will
     /// ever be sent. Throws an `Error` if no answer tells which; then it may be called again.
-    bool release() {
+    [[nodiscard]] bool release() {
         auto result = release_impl();
         if (const auto* failure = std::get_if<driver::Failure>(&result)) driver::raise(*failure);
         return std::get<bool>(result);
     }
 
     /// As release(), but reports through `error`, and then returns false. Throws only what memory throws.
-    bool release(std::error_code& error) {
+    [[nodiscard]] bool release(std::error_code& error) {
         const auto result = release_impl();
         const auto* failure = std::get_if<driver::Failure>(&result);
         error = failure != nullptr ? make_error_code(failure->code) : std::error_code{};

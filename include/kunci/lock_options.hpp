@@ -18,7 +18,8 @@ struct LockOptions {
     TimeSpan ttl = std::chrono::seconds{30};
 
     /// How long to wait for a lock that somebody else holds, and for a server that cannot answer now. 0: try
-    /// once. `TimeSpan::max()`: without limit.
+    /// once. `TimeSpan::max()`: without limit. However short it is, the first try has 100 ms; and `lock` and
+    /// `acquire` may take one more command to tell how long the holder's key lives on.
     TimeSpan wait_timeout = std::chrono::nanoseconds{0};
 
     /// While waiting, the longest time between two looks at the lock; each is shortened at random by up to

@@ -18,14 +18,16 @@ struct Event {
         failed,          ///< Not acquired, for the reason in `error` and `detail`.
         refreshed,       ///< The lease was prolonged.
         refresh_failed,  ///< One refresh failed; it is tried again while the lease lasts.
-        lost,            ///< The lease of a guard is over, though it was not released. Told once per guard.
+        lost,  ///< The lease of a guard is over, though it was not released; `detail` tells what was wrong
+               ///< with the last refresh, if anything. Told once per guard.
         released,        ///< Released, or found to be over already (then `error` is `Errc::lease_lost`).
-        release_failed,  ///< The release got no answer; it goes on in the background for up to one TTL.
+        release_failed,  ///< The release got no answer. A guard's destructor leaves it to the background, for up to
+                         ///< one TTL; after a call of release() it is the caller's turn.
     };
 
     Kind kind = Kind::acquired;
     std::string_view key = {};     ///< The lock key, prefix included.
-    std::size_t attempts = 0;      ///< Commands sent to acquire it so far.
+    std::size_t attempts = 0;      ///< Tries to acquire it so far.
     Duration waited{0};            ///< From the call of acquire until now, or until it was granted.
     Duration held_for{0};          ///< Since it was granted.
     Duration validity_left{0};     ///< How much of the lease is left.

@@ -101,7 +101,7 @@ TEST(LockOnRedis, sends_nothing_of_a_tenure_after_its_release) {
     for (int i = 0; i < cycles; ++i) {
         // So short that refreshes are always due around the release.
         auto guard = locks.lock("k", {.ttl = 30ms});
-        guard.release();
+        ASSERT_TRUE(guard.release());
     }
     std::vector<std::string> released;
     std::size_t sets = 0;

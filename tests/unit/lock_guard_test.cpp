@@ -12,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <type_traits>
@@ -122,6 +123,12 @@ TEST(LockGuard, is_told_when_the_server_gave_the_lock_away) {
     EXPECT_TRUE(stopped.await());
     EXPECT_FALSE(guard.held());
     EXPECT_EQ(bench.server.command({"GET", "lock:k"}).text(), "somebody else");
+    ASSERT_TRUE(bench.observer.await(Event::Kind::lost));
+    for (const auto& seen : bench.observer.seen()) {
+        if (seen.event.kind == Event::Kind::lost) {
+            EXPECT_NE(seen.detail.find("no longer holds it"), std::string::npos);
+        }
+    }
 }
 
 TEST(LockGuard, never_creates_again_a_key_that_is_gone) {
@@ -308,7 +315,7 @@ TEST(LockGuard, can_be_released_again_after_a_release_without_answer) {
     auto guard = bench.locks.lock("k", {.ttl = 20s});
     bench.faults.cut_link();
     try {
-        guard.release();
+        static_cast<void>(guard.release());
         FAIL();
     } catch (const kunci::ConnectionError& e) {
         EXPECT_EQ(e.code(), Errc::unreachable);
@@ -448,7 +455,7 @@ class Pessimist final : public kunci::Observer {
         ++failures;
         while (failures < 2) std::this_thread::yield();  // both refreshers are here at once
         std::error_code ignored;
-        for (auto* guard : guards) guard->release(ignored);
+        for (auto* guard : guards) static_cast<void>(guard->release(ignored));
         ++done;
     }
     std::vector<LockGuard*> guards;

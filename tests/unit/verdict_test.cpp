@@ -113,6 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                   Errc::server_refused, false},
         ErrorCase{"NOAUTH Authentication required.", Answer::failed, Errc::not_permitted, true},
         ErrorCase{"NOPERM this user has no permissions", Answer::failed, Errc::not_permitted, true},
+        ErrorCase{"ERR The user executing the script can't run this command or subcommand script: 7c05",
+                  Answer::failed, Errc::not_permitted, true},
         ErrorCase{"MOVED 3999 127.0.0.1:6381", Answer::failed, Errc::misconfigured, true},
         ErrorCase{"CROSSSLOT Keys in request don't hash to the same slot", Answer::failed,
                   Errc::misconfigured, true},

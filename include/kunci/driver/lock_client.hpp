@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -178,7 +179,11 @@ class LockClient {
                 failure = failure_of("acquire", key, lease.verdict(), Errc::lock_held);
                 auto ttl = acquisition.holder_ttl();
                 if (!ttl && ask_holder_ttl) ttl = ask_ttl(key);
-                if (ttl) failure.holder_ttl = std::chrono::ceil<std::chrono::milliseconds>(*ttl);
+                if (ttl) {
+                    failure.holder_ttl = std::chrono::ceil<std::chrono::milliseconds>(*ttl);
+                    failure.what +=
+                        ": its key lives on for " + std::to_string(failure.holder_ttl->count()) + " ms";
+                }
                 break;
             }
             case protocol::Acquisition::Result::cancelled:

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -82,10 +83,12 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         State expected = State::expired;
         if (!state_.compare_exchange_strong(expected, State::lost)) return std::nullopt;
         lost_.request_stop();
+        const std::string cause = last_trouble();
         client_->tell({.kind = Event::Kind::lost,
                        .key = lease_.key().view(),
                        .held_for = now - acquired_at_,
-                       .error = Errc::lease_lost});
+                       .error = Errc::lease_lost,
+                       .detail = cause});
         return std::nullopt;
     }
 
@@ -187,12 +190,23 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
             const TimePoint now = client_->clock().now();
             const auto* settled = lease_.on_outcome(request.node, request.id, outcome, now);
             if (settled != nullptr) verdict = *settled;
+            if (verdict) note_trouble(*verdict);
             still_ours = lease_.phase() == protocol::Lease::Phase::held;
             const TimePoint end = still_ours ? lease_.valid_until() : std::min(now, valid_until());
             if (is_held()) valid_until_.store(end, std::memory_order_release);
         }
         if (!still_ours) expire();  // before the observer, which may take its time
         if (verdict) tell_refresh(*verdict);
+    }
+
+    void note_trouble(const protocol::Verdict& verdict) {
+        const std::lock_guard lock{trouble_mutex_};
+        trouble_ = verdict.detail;  // empty after a success
+    }
+
+    [[nodiscard]] std::string last_trouble() const {
+        const std::lock_guard lock{trouble_mutex_};
+        return trouble_;
     }
 
     void tell_refresh(const protocol::Verdict& verdict) const {
@@ -218,6 +232,8 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
     std::atomic<State> state_{State::held};
     std::stop_source lost_;
     Refresher refresher_;
+    mutable std::mutex trouble_mutex_;
+    std::string trouble_;  // guarded by trouble_mutex_; why the last refresh failed
     std::mutex release_mutex_;
     bool released_ = false;  // guarded by release_mutex_
 };

@@ -94,6 +94,14 @@ inline constexpr std::array not_executed_errors{
     if (word == "NOSCRIPT") return {.answer = Verdict::Answer::no_script};
     // Another type under our name is not our token, so it is somebody else's key.
     if (word == "WRONGTYPE") return {.answer = Verdict::Answer::no, .detail = text};
+    // Our scripts write last, so a command that an ACL forbids in them has stopped them before.
+    if (text.find("user executing the script can't run") != std::string::npos) {
+        return {.answer = Verdict::Answer::failed,
+                .code = Errc::not_permitted,
+                .permanent = true,
+                .detail = text,
+                .code_word = "NOPERM"};
+    }
     const auto rule = std::ranges::find(not_executed_errors, word, &ServerErrorRule::word);
     if (rule != not_executed_errors.end()) {
         return {Verdict::Answer::failed, rule->code, rule->permanent, text, std::string{word}, {}};
@@ -131,8 +139,12 @@ inline constexpr std::array not_executed_errors{
         case Verb::claim:
             return interpret_claim(reply);
         case Verb::refresh:
-            if (reply.is(Reply::Kind::integer)) return yes_if(reply.integer() != -2);
-            break;
+            if (!reply.is(Reply::Kind::integer)) break;
+            if (reply.integer() != -2) return yes_if(true);
+            return {.answer = Verdict::Answer::no,
+                    .detail =
+                        "the server no longer holds it for us: the key was deleted, evicted, taken, or "
+                        "lost in a restart or failover"};
         case Verb::release:
             if (reply.is(Reply::Kind::integer)) return yes_if(reply.integer() == 1);
             break;
