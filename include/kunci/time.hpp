@@ -3,10 +3,8 @@
 #include <time.h>
 
 #include <chrono>
-#include <cmath>
 #include <compare>
 #include <concepts>
-#include <cstdint>
 #include <limits>
 #include <ratio>
 #include <stdexcept>

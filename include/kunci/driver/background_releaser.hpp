@@ -10,7 +10,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -3,13 +3,11 @@
 #include <kunci/error.hpp>
 #include <kunci/protocol/verdict.hpp>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace kunci::driver {
 

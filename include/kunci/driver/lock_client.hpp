@@ -14,7 +14,6 @@
 #include <kunci/protocol/acquisition.hpp>
 #include <kunci/protocol/lease.hpp>
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -193,18 +192,11 @@ class LockClient {
             case protocol::Acquisition::Result::failed:
             case protocol::Acquisition::Result::pending:
             case protocol::Acquisition::Result::granted:
-                failure = failure_of("acquire", key, lease.verdict(), code_of_failed_acquire(lease));
+                failure = failure_of("acquire", key, lease.verdict(), lease.verdict().code);
                 break;
         }
         failure.attempts = acquisition.attempts();
         return failure;
-    }
-
-    // An earlier attempt without an answer weighs more than a later one that certainly did nothing.
-    [[nodiscard]] static Errc code_of_failed_acquire(const protocol::Lease& lease) {
-        const auto& verdict = lease.verdict();
-        const bool network = verdict.code == Errc::unreachable;
-        return network && lease.unsettled() ? Errc::maybe_executed : verdict.code;
     }
 
     [[nodiscard]] static Errc code_of_release(const protocol::Verdict& verdict) {
@@ -235,9 +227,7 @@ class LockClient {
     }
 
     [[nodiscard]] protocol::LeaseTerms known_token_terms() const {
-        return {.nodes = nodes_,
-                .drift_factor = options_.drift_factor,
-                .operation_timeout = options_.operation_timeout};
+        return {.drift_factor = options_.drift_factor, .operation_timeout = options_.operation_timeout};
     }
 
     [[nodiscard]] protocol::Lease known(const LockToken& token, protocol::LeaseTerms terms) const {

@@ -83,12 +83,7 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         State expected = State::expired;
         if (!state_.compare_exchange_strong(expected, State::lost)) return std::nullopt;
         lost_.request_stop();
-        const std::string cause = last_trouble();
-        client_->tell({.kind = Event::Kind::lost,
-                       .key = lease_.key().view(),
-                       .held_for = now - acquired_at_,
-                       .error = Errc::lease_lost,
-                       .detail = cause});
+        tell_loss(now);
         return std::nullopt;
     }
 
@@ -197,6 +192,21 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         }
         if (!still_ours) expire();  // before the observer, which may take its time
         if (verdict) tell_refresh(*verdict);
+    }
+
+    // The timer's thread must not fail, not even for want of the memory to tell why.
+    void tell_loss(TimePoint now) const noexcept {
+        Event event{.kind = Event::Kind::lost,
+                    .key = lease_.key().view(),
+                    .held_for = now - acquired_at_,
+                    .error = Errc::lease_lost};
+        std::string cause;
+        try {
+            cause = last_trouble();
+        } catch (...) {  // NOLINT(bugprone-empty-catch): then without the cause
+        }
+        event.detail = cause;
+        client_->tell(event);
     }
 
     void note_trouble(const protocol::Verdict& verdict) {

@@ -157,9 +157,6 @@ class Lease {
         });
     }
 
-    /// Whether some node's outcome is still open: neither granted nor refused for certain.
-    [[nodiscard]] bool unsettled() const { return std::ranges::any_of(nodes_, &Node::unsettled); }
-
     /// Why the last operation is not done.
     [[nodiscard]] const Verdict& verdict() const { return most_telling_verdict(nodes_); }
 

@@ -11,9 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 // The commands of the model server that work on keys, each as Redis 7.0 does it.
 

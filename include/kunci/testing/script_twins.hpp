@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 // kunci's Lua scripts in C++, line for line, so that the model server needs no Lua. A test compares them with

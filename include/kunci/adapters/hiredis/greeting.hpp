@@ -8,12 +8,10 @@
 #include <kunci/error.hpp>
 #include <kunci/time.hpp>
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace kunci::hiredis_detail {
