@@ -6,7 +6,7 @@ cd "$1"
 
 # Each layer, the headers in it, and the layers that it may include besides itself.
 layers='
-vocabulary  | version.hpp time.hpp error.hpp detail/* lock_key.hpp lock_token.hpp observer.hpp lock_options.hpp client_options.hpp |
+vocabulary  | version.hpp time.hpp errc.hpp error.hpp detail/* lock_key.hpp lock_token.hpp observer.hpp lock_options.hpp client_options.hpp |
 clock       | clock.hpp             | vocabulary
 connection  | connection/*          | vocabulary
 scripts     | scripts/*             | connection vocabulary

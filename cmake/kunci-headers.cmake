@@ -8,7 +8,10 @@ set(KUNCI_CORE_HEADERS
     include/kunci/connection/connection.hpp
     include/kunci/connection/outcome.hpp
     include/kunci/connection/reply.hpp
+    include/kunci/connection/server_error.hpp
     include/kunci/detail/immortal.hpp
+    include/kunci/detail/per_process.hpp
+    include/kunci/detail/process_mark.hpp
     include/kunci/detail/random_bytes.hpp
     include/kunci/detail/small_bytes.hpp
     include/kunci/distributed_lock.hpp
@@ -22,6 +25,7 @@ set(KUNCI_CORE_HEADERS
     include/kunci/driver/refresher.hpp
     include/kunci/driver/tenure.hpp
     include/kunci/driver/transport.hpp
+    include/kunci/errc.hpp
     include/kunci/error.hpp
     include/kunci/kunci.hpp
     include/kunci/lock_guard.hpp

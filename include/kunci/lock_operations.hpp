@@ -172,8 +172,8 @@ class LockOperations {
         token.burnt_ = true;
         auto result = client_->release(token, token.release_in_doubt_);
         const auto* failure = std::get_if<driver::Failure>(&result);
-        token.release_in_doubt_ =
-            failure != nullptr && (token.release_in_doubt_ || failure->code == Errc::maybe_executed);
+        token.release_in_doubt_ = failure != nullptr && (token.release_in_doubt_ ||
+                                                         group_of(failure->code) == Errc::maybe_executed);
         return result;
     }
 

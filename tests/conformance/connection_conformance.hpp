@@ -181,7 +181,7 @@ TYPED_TEST_P(ConnectionConformance, a_deadline_that_has_passed_is_no_exception_a
             EXPECT_EQ(outcome.reply(), this->ok());
         } else {
             EXPECT_EQ(outcome.fault().delivery, Fault::Delivery::not_sent) << outcome.fault().message;
-            EXPECT_EQ(outcome.fault().code, Errc::unreachable);
+            EXPECT_EQ(group_of(outcome.fault().code), Errc::unreachable);
             EXPECT_EQ(this->backend_.command({"EXISTS", "k"}), Reply::integer(0)) << "not sent, they said";
         }
         EXPECT_EQ(this->ask({"ECHO", "next"}), Reply::string("next"));

@@ -235,7 +235,7 @@ TYPED_TEST_P(LockConformance, that_is_taken_throws_with_the_holders_remaining_ti
 }
 
 TYPED_TEST_P(LockConformance, reports_through_an_error_code_instead_of_throwing) {
-    std::error_code error = Errc::unreachable;
+    std::error_code error = make_error_code(Errc::unreachable);
     const auto held = this->a_.acquire("k", {.ttl = 10s}, error);
     ASSERT_TRUE(held);
     EXPECT_FALSE(error);

@@ -151,7 +151,7 @@ TEST(Acquisition, tells_the_trouble_when_it_does_not_pass) {
     };
     EXPECT_EQ(a.run(loading), Result::failed);
     EXPECT_EQ(a.elapsed(), 500ms);
-    EXPECT_EQ(a.lease.verdict().code, Errc::server_refused);
+    EXPECT_EQ(a.lease.verdict().code, Errc::loading);
     EXPECT_EQ(a.lease.verdict().code_word, "LOADING");
 }
 

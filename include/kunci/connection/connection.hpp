@@ -5,6 +5,7 @@
 #include <kunci/time.hpp>
 
 #include <concepts>
+#include <string>
 
 namespace kunci {
 
@@ -39,6 +40,10 @@ namespace kunci {
 //                                     before d, nor after another fault: the caller may still repeat q then.
 //                                     The server thus sees r after q, which no second connection can
 //                                     guarantee: a lock that gives up so removes what its late SET creates.
+//
+// A C that also meets the AddressedConnection requirements offers, thread-safe:
+//
+//   c.address()         std::string   Where the server is, for messages: "host:port/db", a path. No password.
 
 template <typename C>
 concept Connection = std::movable<C> && requires(C& c, const Command& command, Deadline deadline) {
@@ -49,6 +54,11 @@ template <typename C>
 concept RecallingConnection = Connection<C> &&
     requires(C& c, const Command& command, Deadline deadline, const Command& recall) {
     { c.execute(command, deadline, recall) } -> std::same_as<Outcome>;
+};
+
+template <typename C>
+concept AddressedConnection = Connection<C> && requires(C& c) {
+    { c.address() } -> std::convertible_to<std::string>;
 };
 
 }  // namespace kunci

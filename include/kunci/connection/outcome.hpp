@@ -17,8 +17,8 @@ struct Fault {
     };
 
     Delivery delivery = Delivery::maybe_executed;
-    /// `unreachable` or `maybe_executed` for the network; `server_refused`, `not_permitted` or
-    /// `misconfigured` when the connection itself was refused (only with `not_sent`).
+    /// Of the group `unreachable` or `maybe_executed` for the network; of `server_refused`, `not_permitted`
+    /// or `misconfigured` when the connection itself was refused (only with `not_sent`).
     Errc code = Errc::maybe_executed;
     /// What happened and at which address, for a human. Never a password, never a token.
     std::string message = {};
@@ -28,8 +28,8 @@ struct Fault {
     [[nodiscard]] static Fault not_sent(Errc code, std::string message, std::string code_word = {}) {
         return {Delivery::not_sent, code, std::move(message), std::move(code_word)};
     }
-    [[nodiscard]] static Fault maybe_executed(std::string message) {
-        return {Delivery::maybe_executed, Errc::maybe_executed, std::move(message), {}};
+    [[nodiscard]] static Fault maybe_executed(std::string message, Errc code = Errc::maybe_executed) {
+        return {Delivery::maybe_executed, code, std::move(message), {}};
     }
 };
 

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,7 +30,7 @@ class BackgroundReleaser {
     ~BackgroundReleaser() {
         state_->stop_by.store(saturating_add(state_->clock.now(), state_->operation_timeout));
         state_->wakeup.signal();
-        join_unless_self(thread_);
+        thread_.join_unless_self();
     }
 
     /// Takes over a tenure that has ended. If there can be no thread, the key is left to its TTL.
@@ -43,8 +42,8 @@ class BackgroundReleaser {
             const std::lock_guard lock{state_->mutex};
             state_->incoming.push_back(std::move(lease));
             if (!state_->running) {
-                join_unless_self(thread_);  // it has left its loop
-                thread_ = start_background_thread([state = state_] { state->run(); });
+                thread_.join_unless_self();  // it has left its loop
+                thread_.start([state = state_] { state->run(); });
                 state_->running = true;
             }
         } catch (...) {  // NOLINT(bugprone-empty-catch): no memory or no thread; the TTL ends the key
@@ -122,7 +121,7 @@ class BackgroundReleaser {
     };
 
     std::shared_ptr<State> state_;
-    std::thread thread_;  // guarded by state_->mutex until the destructor
+    BackgroundThread thread_;  // guarded by state_->mutex until the destructor
 };
 
 }  // namespace kunci::driver

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <kunci/driver/transport.hpp>
 #include <kunci/error.hpp>
 #include <kunci/protocol/verdict.hpp>
 
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kunci::driver {
 
@@ -37,30 +39,36 @@ struct Failure {
     return text + (key.size() > longest ? "\"..." : "\"");
 }
 
-/// `doing` is "acquire", "release" or "refresh".
-[[nodiscard]] inline Failure failure_of(std::string_view doing, std::string_view key,
-                                        const protocol::Verdict& verdict, Errc code) {
-    Failure failure{.code = code, .detail = verdict.detail, .code_word = verdict.code_word};
+/// What an answer says, and who said it: a fault names the address itself, a server cannot.
+[[nodiscard]] inline std::string words_of(const protocol::Verdict& verdict, Transport& transport) {
+    if (!verdict.in_reply || verdict.detail.empty()) return verdict.detail;
+    const std::string address = transport.address(verdict.node);
+    return address.empty() ? verdict.detail : "redis at " + address + ": " + verdict.detail;
+}
+
+/// `doing` is "acquire", "release" or "refresh"; `words` as `words_of` gives them.
+[[nodiscard]] inline Failure failure_of(std::string_view doing, std::string_view key, std::string words,
+                                        std::string code_word, Errc code) {
+    Failure failure{.code = code, .detail = std::move(words), .code_word = std::move(code_word)};
     failure.what = "kunci: cannot " + std::string{doing} + ' ' + printable(key);
-    if (!verdict.detail.empty()) failure.what += ": " + verdict.detail;
+    if (!failure.detail.empty()) failure.what += ": " + failure.detail;
     return failure;
 }
 
 [[noreturn]] inline void raise(const Failure& failure) {
-    switch (failure.code) {
+    switch (group_of(failure.code)) {
         case Errc::lock_held:
             throw LockAcquisitionFailed{failure.what, failure.holder_ttl, failure.attempts};
         case Errc::cancelled:
             throw WaitCancelled{failure.what};
         case Errc::lease_lost:
             throw LeaseLost{failure.what};
-        case Errc::unreachable:
-        case Errc::maybe_executed:
-            break;
         case Errc::server_refused:
         case Errc::not_permitted:
         case Errc::misconfigured:
             throw ServerError{failure.code, failure.what, failure.code_word};
+        default:  // unreachable, maybe_executed
+            break;
     }
     throw ConnectionError{failure.code, failure.what};
 }

@@ -2,6 +2,7 @@
 
 #include <kunci/client_options.hpp>
 #include <kunci/clock.hpp>
+#include <kunci/detail/per_process.hpp>
 #include <kunci/detail/random_bytes.hpp>
 #include <kunci/driver/background_releaser.hpp>
 #include <kunci/driver/checks.hpp>
@@ -35,8 +36,8 @@ class LockClient {
           nodes_{nodes},
           clock_{clock},
           options_{std::move(options)},
-          loss_timer_{clock},
-          releaser_{transport_, clock, options_.operation_timeout} {
+          helpers_{
+              [this] { return std::make_unique<Helpers>(transport_, clock_, options_.operation_timeout); }} {
         validate(options_);
     }
 
@@ -63,7 +64,7 @@ class LockClient {
         }
         Failure failure = explain(acquisition, lease, ask_holder_ttl);
         tell_not_acquired(lease, failure, started);
-        if (lease.may_have_left_a_key()) releaser_.take(std::move(lease));
+        if (lease.may_have_left_a_key()) releaser().take(std::move(lease));
         return failure;
     }
 
@@ -89,17 +90,17 @@ class LockClient {
             case protocol::Lease::Release::pending:
                 break;
         }
-        return failure_of("release", lease.key().view(), lease.verdict(), code_of_release(lease.verdict()));
+        return failure("release", lease.key().view(), lease.verdict(), code_of_release(lease.verdict()));
     }
 
     void tell_released(const LockKey& key, const Released& result, Duration held_for) const {
         Event event{.kind = Event::Kind::released, .key = key.view(), .held_for = held_for};
         if (const auto* failure = std::get_if<Failure>(&result)) {
             event.kind = Event::Kind::release_failed;
-            event.error = failure->code;
+            event.error = make_error_code(failure->code);
             event.detail = failure->detail;
         } else if (!std::get<bool>(result)) {
-            event.error = Errc::lease_lost;
+            event.error = make_error_code(Errc::lease_lost);
         }
         tell(event);
     }
@@ -116,13 +117,13 @@ class LockClient {
                 return std::optional{std::max(lease.valid_until(), token.valid_until())};
             case protocol::Lease::Try::refused:
                 // Over by our clock, though the server may have prolonged it a moment ago.
-                if (lease.may_have_been_refreshed()) releaser_.take(std::move(lease));
+                if (lease.may_have_been_refreshed()) releaser().take(std::move(lease));
                 return std::optional<TimePoint>{};
             case protocol::Lease::Try::failed:
             case protocol::Lease::Try::pending:
                 break;
         }
-        return failure_of("refresh", token.key(), lease.verdict(), lease.verdict().code);
+        return failure("refresh", token.key(), lease.verdict(), lease.verdict().code);
     }
 
     /// Tells the observer, outside of every lock; what it throws is dropped.
@@ -137,10 +138,20 @@ class LockClient {
     [[nodiscard]] Transport& transport() { return *transport_; }
     [[nodiscard]] Clock& clock() { return clock_; }
     [[nodiscard]] const ClientOptions& options() const { return options_; }
-    [[nodiscard]] LossTimer& loss_timer() { return loss_timer_; }
-    [[nodiscard]] BackgroundReleaser& releaser() { return releaser_; }
+    [[nodiscard]] LossTimer& loss_timer() { return helpers_.get().loss_timer; }
+    [[nodiscard]] BackgroundReleaser& releaser() { return helpers_.get().releaser; }
 
   private:
+    // What has threads, which a forked child does not inherit.
+    struct Helpers {
+        Helpers(const std::shared_ptr<Transport>& transport, Clock& clock, Duration operation_timeout)
+            : loss_timer{clock}, releaser{transport, clock, operation_timeout} {}
+        void leave_to_parent() noexcept {}
+
+        LossTimer loss_timer;
+        BackgroundReleaser releaser;
+    };
+
     void run(protocol::Acquisition& acquisition, const protocol::Lease& lease, const std::stop_token& cancel,
              TimePoint started) {
         Wakeup wakeup;
@@ -169,34 +180,38 @@ class LockClient {
         lease.on_outcome(request.node, request.id, outcome, clock_.now());
     }
 
+    [[nodiscard]] Failure failure(std::string_view doing, std::string_view key,
+                                  const protocol::Verdict& verdict, Errc code) {
+        return failure_of(doing, key, words_of(verdict, *transport_), verdict.code_word, code);
+    }
+
     [[nodiscard]] Failure explain(const protocol::Acquisition& acquisition, const protocol::Lease& lease,
                                   bool ask_holder_ttl) {
         const auto key = lease.key().view();
-        Failure failure;
+        Failure why;
         switch (acquisition.result()) {
             case protocol::Acquisition::Result::refused: {
-                failure = failure_of("acquire", key, lease.verdict(), Errc::lock_held);
+                why = failure("acquire", key, lease.verdict(), Errc::lock_held);
                 auto ttl = acquisition.holder_ttl();
                 if (!ttl && ask_holder_ttl) ttl = ask_ttl(key);
                 if (ttl) {
-                    failure.holder_ttl = std::chrono::ceil<std::chrono::milliseconds>(*ttl);
-                    failure.what +=
-                        ": its key lives on for " + std::to_string(failure.holder_ttl->count()) + " ms";
+                    why.holder_ttl = std::chrono::ceil<std::chrono::milliseconds>(*ttl);
+                    why.what += ": its key lives on for " + std::to_string(why.holder_ttl->count()) + " ms";
                 }
                 break;
             }
             case protocol::Acquisition::Result::cancelled:
-                failure.code = Errc::cancelled;
-                failure.what = "kunci: gave up waiting for " + printable(key);
+                why.code = Errc::cancelled;
+                why.what = "kunci: gave up waiting for " + printable(key);
                 break;
             case protocol::Acquisition::Result::failed:
             case protocol::Acquisition::Result::pending:
             case protocol::Acquisition::Result::granted:
-                failure = failure_of("acquire", key, lease.verdict(), lease.verdict().code);
+                why = failure("acquire", key, lease.verdict(), lease.verdict().code);
                 break;
         }
-        failure.attempts = acquisition.attempts();
-        return failure;
+        why.attempts = acquisition.attempts();
+        return why;
     }
 
     [[nodiscard]] static Errc code_of_release(const protocol::Verdict& verdict) {
@@ -260,7 +275,7 @@ class LockClient {
               .key = lease.key().view(),
               .attempts = failure.attempts,
               .waited = clock_.now() - started,
-              .error = failure.code,
+              .error = make_error_code(failure.code),
               .detail = failure.detail});
     }
 
@@ -268,8 +283,7 @@ class LockClient {
     std::size_t nodes_;
     Clock& clock_;
     ClientOptions options_;
-    LossTimer loss_timer_;
-    BackgroundReleaser releaser_;
+    kunci::detail::PerProcess<Helpers> helpers_;
 };
 
 }  // namespace kunci::driver

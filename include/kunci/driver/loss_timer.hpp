@@ -57,7 +57,7 @@ class LossTimer {
             state_->stopping = true;
         }
         state_->wakeup.signal();
-        join_unless_self(thread_);
+        thread_.join_unless_self();
     }
 
     /// Looks at `watched` from `at` on. Throws `std::system_error` if the thread cannot be started.
@@ -65,9 +65,7 @@ class LossTimer {
         bool wake = false;
         {
             const std::lock_guard lock{state_->mutex};
-            if (!thread_.joinable()) {
-                thread_ = start_background_thread([state = state_] { state->run(); });
-            }
+            if (!thread_.started()) thread_.start([state = state_] { state->run(); });
             Schedule one;
             one.emplace(at, std::move(watched));
             one.begin()->second->watched_ = true;
@@ -183,7 +181,7 @@ class LossTimer {
     };
 
     std::shared_ptr<State> state_;
-    std::thread thread_;  // guarded by state_->mutex until the destructor
+    BackgroundThread thread_;  // guarded by state_->mutex until the destructor
 };
 
 }  // namespace kunci::driver

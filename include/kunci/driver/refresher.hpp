@@ -1,11 +1,11 @@
 #pragma once
 
 #include <kunci/clock.hpp>
+#include <kunci/detail/process_mark.hpp>
 #include <kunci/driver/background_thread.hpp>
 
 #include <atomic>
 #include <memory>
-#include <thread>
 #include <utility>
 
 namespace kunci::driver {
@@ -18,15 +18,14 @@ class Refresher {
     Refresher& operator=(const Refresher&) = delete;
     /// On its own thread, that thread is left to run out.
     ~Refresher() {
-        request_stop();
-        join_unless_self(thread_);
+        if (home_.is_of_this_process()) request_stop();
     }
 
     /// Runs `body(wakeup)` on a thread of its own; `wakeup` is signalled by `request_stop`.
     /// Throws `std::system_error` if there can be no further thread.
     template <typename Body>
     void start(Body body) {
-        thread_ = start_background_thread([state = state_, body = std::move(body)] { body(state->wakeup); });
+        thread_.start([state = state_, body = std::move(body)] { body(state->wakeup); });
     }
 
     [[nodiscard]] bool stop_requested() const { return state_->stop.load(std::memory_order_acquire); }
@@ -39,7 +38,7 @@ class Refresher {
 
     /// Waits until the body has returned, unless it is the body that calls. REQUIRES: request_stop() was called.
     void join() {
-        if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+        if (!thread_.is_current()) thread_.join_unless_self();
     }
 
   private:
@@ -49,8 +48,9 @@ class Refresher {
         Wakeup wakeup;
     };
 
+    kunci::detail::ProcessMark home_;
     std::shared_ptr<State> state_;
-    std::thread thread_;
+    BackgroundThread thread_;
 };
 
 }  // namespace kunci::driver

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <kunci/clock.hpp>
+#include <kunci/detail/process_mark.hpp>
 #include <kunci/driver/lock_client.hpp>
 #include <kunci/driver/loss_timer.hpp>
 #include <kunci/driver/refresher.hpp>
@@ -56,6 +57,7 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
     /// tried again. When it returns, no refresh of this tenure will ever be sent. On a background thread, where
     /// it is called by an observer or a stop callback, a lost lease is given back without waiting for it.
     [[nodiscard]] LockClient::Released release() {
+        if (!home_.is_of_this_process()) return false;
         auto result = release_silently();
         if (!result) return false;
         client_->tell_released(lease_.key(), *result, client_->clock().now() - acquired_at_);
@@ -64,6 +66,7 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
 
     /// As release, but what fails goes on in the background; and then nothing of this tenure runs any more.
     void abandon() noexcept {
+        if (!home_.is_of_this_process()) return;
         try {
             if (std::holds_alternative<Failure>(release())) hand_over();
         } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; the TTL ends the key
@@ -126,7 +129,11 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         client_->releaser().take(lease_);
     }
 
-    [[nodiscard]] bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
+    // A tenure belongs to the process that acquired it: a forked child has no thread that would keep it alive or
+    // tell its loss, and its parent goes on using it.
+    [[nodiscard]] bool is_held() const {
+        return state_.load(std::memory_order_acquire) == State::held && home_.is_of_this_process();
+    }
 
     // The first to see it makes it so: a lease that was over at one look is not held at the next.
     void expire() {
@@ -199,7 +206,7 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
         Event event{.kind = Event::Kind::lost,
                     .key = lease_.key().view(),
                     .held_for = now - acquired_at_,
-                    .error = Errc::lease_lost};
+                    .error = make_error_code(Errc::lease_lost)};
         std::string cause;
         try {
             cause = last_trouble();
@@ -211,7 +218,7 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
 
     void note_trouble(const protocol::Verdict& verdict) {
         const std::lock_guard lock{trouble_mutex_};
-        trouble_ = verdict.detail;  // empty after a success
+        trouble_ = words_of(verdict, client_->transport());  // empty after a success
     }
 
     [[nodiscard]] std::string last_trouble() const {
@@ -222,18 +229,22 @@ class Tenure final : public LossTimer::Watched, public std::enable_shared_from_t
     void tell_refresh(const protocol::Verdict& verdict) const {
         if (client_->options().observer == nullptr) return;
         const TimePoint now = client_->clock().now();
+        std::string words;
         Event event{.kind = Event::Kind::refreshed,
                     .key = lease_.key().view(),
                     .held_for = now - acquired_at_,
                     .validity_left = saturating_until(now, valid_until())};
         if (verdict.answer != protocol::Verdict::Answer::yes) {
             event.kind = Event::Kind::refresh_failed;
-            event.error = verdict.answer == protocol::Verdict::Answer::no ? Errc::lease_lost : verdict.code;
-            event.detail = verdict.detail;
+            const bool not_ours = verdict.answer == protocol::Verdict::Answer::no;
+            event.error = make_error_code(not_ours ? Errc::lease_lost : verdict.code);
+            words = words_of(verdict, client_->transport());
+            event.detail = words;
         }
         client_->tell(event);
     }
 
+    const kunci::detail::ProcessMark home_;
     const std::shared_ptr<LockClient> client_;
     const TimePoint acquired_at_;
     std::mutex lease_mutex_;

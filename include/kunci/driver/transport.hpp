@@ -21,6 +21,9 @@ class Transport {
     /// As `Connection::execute`, at one node; `recall` as in RecallingConnection, or null.
     virtual Outcome execute(protocol::NodeIndex node, const Command& command, Deadline deadline,
                             const Command* recall) = 0;
+
+    /// Where the node is, for messages; empty if its connection does not tell.
+    [[nodiscard]] virtual std::string address(protocol::NodeIndex node) = 0;
 };
 
 /// One server behind one connection.
@@ -35,6 +38,11 @@ class SingleNode final : public Transport {
             if (recall != nullptr) return connection_.execute(command, deadline, *recall);
         }
         return connection_.execute(command, deadline);
+    }
+
+    std::string address(protocol::NodeIndex) override {
+        if constexpr (AddressedConnection<C>) return connection_.address();
+        return {};
     }
 
   private:

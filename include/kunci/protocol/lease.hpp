@@ -116,6 +116,7 @@ class Lease {
             node.due = now;
             return nullptr;
         }
+        node.verdict.node = index;
         return apply(node, now) ? &node.verdict : nullptr;
     }
 

@@ -147,7 +147,7 @@ struct LeaseNode {
     void note_doubt() {
         const bool doubt =
             repeated || (is_acquire() && unsettled) || (verb == Verb::release && release_unsettled);
-        if (doubt && said(Verdict::Answer::failed) && verdict.code == Errc::unreachable) {
+        if (doubt && said(Verdict::Answer::failed) && group_of(verdict.code) == Errc::unreachable) {
             verdict.code = Errc::maybe_executed;
         }
     }

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <kunci/connection/outcome.hpp>
+#include <kunci/connection/server_error.hpp>
 #include <kunci/error.hpp>
 #include <kunci/time.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,67 +45,34 @@ struct Verdict {
     std::string code_word = {};
     /// With `no` to a claim: how long the holder's key lives on. Empty if it has no expiry.
     std::optional<Duration> holder_ttl = std::nullopt;
+    /// Who gave the answer, from 0.
+    std::size_t node = 0;
+    /// It was read from a reply of the server, which does not know its own address.
+    bool in_reply = false;
 };
 
 namespace detail {
 
-struct ServerErrorRule {
-    std::string_view word;
-    Errc code;
-    bool permanent;
-};
-
-// Errors that Redis gives before it touches a key; every other error leaves the outcome open.
-// Source: the shared error replies in server.c and the checks in processCommand() of Redis 7.0.
-inline constexpr std::array not_executed_errors{
-    ServerErrorRule{"LOADING", Errc::server_refused, false},
-    ServerErrorRule{"BUSY", Errc::server_refused, false},
-    ServerErrorRule{"READONLY", Errc::server_refused, false},
-    ServerErrorRule{"MASTERDOWN", Errc::server_refused, false},
-    ServerErrorRule{"NOREPLICAS", Errc::server_refused, false},
-    ServerErrorRule{"MISCONF", Errc::server_refused, false},
-    ServerErrorRule{"OOM", Errc::server_refused, false},
-    ServerErrorRule{"TRYAGAIN", Errc::server_refused, false},
-    ServerErrorRule{"CLUSTERDOWN", Errc::server_refused, false},
-    ServerErrorRule{"NOAUTH", Errc::not_permitted, true},
-    ServerErrorRule{"WRONGPASS", Errc::not_permitted, true},
-    ServerErrorRule{"NOPERM", Errc::not_permitted, true},
-    ServerErrorRule{"MOVED", Errc::misconfigured, true},
-    ServerErrorRule{"ASK", Errc::misconfigured, true},
-    ServerErrorRule{"CROSSSLOT", Errc::misconfigured, true},
-};
-
-/// The word that tells the kind of a server error: the first one, except that Redis before 7.0 hides the error
-/// of a command inside a script behind "ERR Error running script".
-[[nodiscard]] inline std::string_view code_word(std::string_view text) {
-    if (text.starts_with("ERR Error running script")) {
-        if (text.find("WRONGTYPE ") != std::string_view::npos) return "WRONGTYPE";
-        for (const auto& rule : not_executed_errors) {
-            const auto at = text.find(rule.word);
-            if (at != std::string_view::npos && text.substr(at + rule.word.size()).starts_with(' ')) {
-                return rule.word;
-            }
-        }
-    }
-    return text.substr(0, text.find(' '));
+/// Whether asking again cannot help unless somebody changes a setting.
+[[nodiscard]] constexpr bool is_permanent(Errc code) noexcept {
+    return group_of(code) == Errc::not_permitted || group_of(code) == Errc::misconfigured;
 }
 
 [[nodiscard]] inline Verdict interpret_error(const std::string& text) {
-    const auto word = code_word(text);
+    const auto word = server_error_word(text);
     if (word == "NOSCRIPT") return {.answer = Verdict::Answer::no_script};
     // Another type under our name is not our token, so it is somebody else's key.
     if (word == "WRONGTYPE") return {.answer = Verdict::Answer::no, .detail = text};
     // Our scripts write last, so a command that an ACL forbids in them has stopped them before.
     if (text.find("user executing the script can't run") != std::string::npos) {
         return {.answer = Verdict::Answer::failed,
-                .code = Errc::not_permitted,
+                .code = Errc::acl_denied,
                 .permanent = true,
                 .detail = text,
                 .code_word = "NOPERM"};
     }
-    const auto rule = std::ranges::find(not_executed_errors, word, &ServerErrorRule::word);
-    if (rule != not_executed_errors.end()) {
-        return {Verdict::Answer::failed, rule->code, rule->permanent, text, std::string{word}, {}};
+    if (const auto code = not_executed_error(word)) {
+        return {Verdict::Answer::failed, *code, is_permanent(*code), text, std::string{word}, {}};
     }
     return {Verdict::Answer::unknown, Errc::server_refused, true, text, std::string{word}, {}};
 }
@@ -169,6 +137,7 @@ inline constexpr std::array not_executed_errors{
 [[nodiscard]] inline Verdict interpret(Verb verb, const Outcome& outcome, std::string_view secret) {
     if (outcome.has_reply()) {
         Verdict verdict = detail::interpret_reply(verb, outcome.reply());
+        verdict.in_reply = true;
         if (!verdict.detail.empty())
             verdict.detail = detail::without_secret(std::move(verdict.detail), secret);
         return verdict;
@@ -177,7 +146,7 @@ inline constexpr std::array not_executed_errors{
     Verdict verdict{.code = fault.code, .detail = fault.message, .code_word = fault.code_word};
     if (fault.delivery == Fault::Delivery::not_sent) {
         verdict.answer = Verdict::Answer::failed;
-        verdict.permanent = fault.code == Errc::not_permitted || fault.code == Errc::misconfigured;
+        verdict.permanent = detail::is_permanent(fault.code);
     }
     return verdict;
 }

@@ -30,7 +30,10 @@ class Connector {
         : streams_{url, options},
           resolver_{url},
           greeting_{url, streams_.needs_greeting()},
-          where_{"redis at " + url.address() + ": "} {}
+          address_{url.address()},
+          where_{"redis at " + address_ + ": "} {}
+
+    [[nodiscard]] const std::string& address() const noexcept { return address_; }
 
     /// Begins every message about this server.
     [[nodiscard]] const std::string& where() const noexcept { return where_; }
@@ -66,7 +69,7 @@ class Connector {
     [[nodiscard]] std::optional<Fault> try_all_addresses(std::unique_ptr<Session>& session,
                                                          Deadline deadline) {
         const Addresses addresses = resolver_.resolve(deadline);
-        std::optional<Fault> fault = Fault::not_sent(Errc::unreachable, where_ + addresses.error);
+        std::optional<Fault> fault = Fault::not_sent(Errc::name_not_found, where_ + addresses.error);
         std::size_t left = addresses.endpoints.size();
         for (const Endpoint& endpoint : addresses.endpoints) {
             // One address that never answers must not use up the time of those behind it.
@@ -74,7 +77,7 @@ class Connector {
             const auto share = saturating_until(now, deadline) / static_cast<Duration::rep>(left--);
             fault = try_address(session, endpoint, saturating_add(now, share));
             // A server that refuses us is reached: its other addresses are no better.
-            if (!fault || fault->code != Errc::unreachable || SteadyClock::now() >= deadline) break;
+            if (!fault || group_of(fault->code) != Errc::unreachable || SteadyClock::now() >= deadline) break;
         }
         return fault;
     }
@@ -82,10 +85,11 @@ class Connector {
     [[nodiscard]] std::optional<Fault> try_address(std::unique_ptr<Session>& session,
                                                    const Endpoint& endpoint, Deadline deadline) const {
         Connected connected = connect_to(endpoint, deadline);
+        if (!connected.error.empty()) return Fault::not_sent(connected.code, where_ + connected.error);
         std::optional<Stream> stream;
-        std::string error = std::move(connected.error);
-        if (error.empty()) error = streams_.open(std::move(connected.socket), stream);
-        if (!error.empty()) return Fault::not_sent(Errc::unreachable, where_ + error);
+        if (const std::string error = streams_.open(std::move(connected.socket), stream); !error.empty()) {
+            return Fault::not_sent(Errc::tls_failed, where_ + error);
+        }
         auto made = std::make_unique<Session>(*std::move(stream));
         if (std::optional<Fault> fault = greeting_.exchange(*made, where_, deadline)) return fault;
         session = std::move(made);
@@ -95,6 +99,7 @@ class Connector {
     StreamFactory streams_;
     Resolver resolver_;
     Greeting greeting_;
+    std::string address_;
     std::string where_;
     Backoff backoff_;
     Fault last_failure_;

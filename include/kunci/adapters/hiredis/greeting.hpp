@@ -5,6 +5,7 @@
 #include <kunci/connection/command.hpp>
 #include <kunci/connection/outcome.hpp>
 #include <kunci/connection/reply.hpp>
+#include <kunci/connection/server_error.hpp>
 #include <kunci/error.hpp>
 #include <kunci/time.hpp>
 
@@ -18,13 +19,12 @@ namespace kunci::hiredis_detail {
 
 /// Why a server does not serve us, in its own words: `text` is the error that it answered to `step`.
 [[nodiscard]] inline Errc classify_refusal(std::string_view step, std::string_view text) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    for (const std::string_view denial : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED"}) {
-        if (word == denial) return Errc::not_permitted;
-    }
-    if (word != "ERR" || text.starts_with("ERR max number of clients")) return Errc::server_refused;
-    if (step == "AUTH") return Errc::not_permitted;
-    return step == "SELECT" ? Errc::misconfigured : Errc::server_refused;
+    const std::string_view word = server_error_word(text);
+    if (const auto known = not_executed_error(word)) return *known;
+    if (word == "DENIED") return Errc::not_permitted;  // protected mode
+    if (text.starts_with("ERR max number of clients")) return Errc::too_many_clients;
+    if (word == "ERR" && step == "AUTH") return Errc::not_permitted;
+    return word == "ERR" && step == "SELECT" ? Errc::no_such_database : Errc::server_refused;
 }
 
 /// What is said on a new connection before anything else: who we are, and which database we mean. All of it
@@ -32,7 +32,7 @@ namespace kunci::hiredis_detail {
 class Greeting {
   public:
     /// `always`: a PING stands in where there is nothing to say, for a stream that only an answer proves.
-    Greeting(const RedisUrl& url, bool always) : password_{url.password} {
+    Greeting(const RedisUrl& url, bool always) : password_{url.password}, over_tls_{always} {
         if (url.has_credentials()) {
             Command auth{"AUTH"};
             if (!url.user.empty()) auth.add(url.user);
@@ -52,7 +52,7 @@ class Greeting {
             const Received received = session.receive(deadline);
             if (!received.reply) {
                 const std::string& error = sent.error.empty() ? received.error : sent.error;
-                return Fault::not_sent(Errc::unreachable, where + std::string{step} + ": " + error);
+                return Fault::not_sent(code_of_silence(received), where + std::string{step} + ": " + error);
             }
             // PING only proves the stream: that this user may not PING does not matter.
             const bool harmless = step == "PING" && received.reply->text().starts_with("NOPERM");
@@ -72,6 +72,11 @@ class Greeting {
     }
 
   private:
+    [[nodiscard]] Errc code_of_silence(const Received& received) const {
+        if (received.code == Errc::no_answer) return Errc::connect_timeout;
+        return over_tls_ ? Errc::tls_failed : Errc::unreachable;
+    }
+
     void say(std::string_view step, const Command& command) {
         bytes_.append(command.header().view()).append(command.body());
         steps_.push_back(step);
@@ -88,6 +93,7 @@ class Greeting {
     }
 
     std::string password_;
+    bool over_tls_;
     std::string bytes_;
     std::vector<std::string_view> steps_;  // literals
 };

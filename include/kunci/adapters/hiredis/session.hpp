@@ -5,11 +5,16 @@
 #include <kunci/adapters/hiredis/stream.hpp>
 #include <kunci/connection/command.hpp>
 #include <kunci/connection/reply.hpp>
+#include <kunci/errc.hpp>
 #include <kunci/time.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,13 +27,14 @@ struct Sent {
     enum class Extent { nothing, part, all };
     Extent extent = Extent::nothing;
     std::string error = {};
+    bool late = false;  ///< Nothing is wrong but that the deadline has come.
 };
 
 /// A reply, or why there is none.
 struct Received {
     std::optional<Reply> reply;
     std::string error = {};
-    bool late = false;  ///< Nothing is wrong but that the deadline has come.
+    Errc code = Errc::connection_lost;  ///< `no_answer`: nothing is wrong but that the deadline has come.
 };
 
 /// One connection from the first byte to the last: bytes out, replies in. One thread at a time.
@@ -51,7 +57,7 @@ class Session {
             if (result.bytes != 0 || result.in_doubt) extent = Sent::Extent::part;
             if (result.status == IoResult::Status::failed) return {extent, std::move(result.error)};
             if (!stream_.wait_to_send(deadline) || SteadyClock::now() >= deadline) {
-                return {extent, "send: no room before the deadline"};
+                return {extent, "send: no room before the deadline", true};
             }
         }
     }
@@ -86,6 +92,8 @@ class Session {
         }
     }
 
+    [[nodiscard]] int fd() const noexcept { return stream_.fd(); }
+
     /// Bytes beyond the last reply have come in: the stream is out of step.
     [[nodiscard]] bool has_more() const noexcept { return parser_.has_more(); }
 
@@ -117,15 +125,49 @@ class Session {
 
     [[nodiscard]] bool is_decided(ReplyParser::Progress progress, Received& received) {
         if (progress == ReplyParser::Progress::complete) received.reply = parser_.take();
-        if (progress == ReplyParser::Progress::malformed)
-            received.error = "malformed reply: " + parser_.error();
+        if (progress == ReplyParser::Progress::malformed) {
+            received = {{}, "malformed reply: " + parser_.error(), Errc::bad_reply};
+        }
         return progress != ReplyParser::Progress::incomplete;
     }
 
-    static Received late() { return {{}, "no answer before the deadline", true}; }
+    static Received late() { return {{}, "no answer before the deadline", Errc::no_answer}; }
 
     Stream stream_;
     ReplyParser parser_;
+};
+
+/// The session that a client has, or none. One thread at a time, except for `close_inherited()`.
+class SessionSlot {
+  public:
+    SessionSlot() = default;
+    SessionSlot(const SessionSlot&) = delete;
+    SessionSlot& operator=(const SessionSlot&) = delete;
+    ~SessionSlot() = default;
+
+    [[nodiscard]] explicit operator bool() const noexcept { return session_ != nullptr; }
+    /// REQUIRES: there is one.
+    [[nodiscard]] Session* operator->() const noexcept { return session_.get(); }
+
+    void put(std::unique_ptr<Session> session) {
+        session_ = std::move(session);
+        fd_.store(session_->fd());
+    }
+    [[nodiscard]] std::unique_ptr<Session> take() {
+        fd_.store(-1);
+        return std::move(session_);
+    }
+    void reset() { take().reset(); }
+
+    /// In a forked child, whatever the parent's threads were doing: gives up the descriptor without a word to
+    /// the server, which goes on talking to the parent.
+    void close_inherited() noexcept {
+        if (const int fd = fd_.exchange(-1); fd >= 0) ::close(fd);
+    }
+
+  private:
+    std::unique_ptr<Session> session_;
+    std::atomic<int> fd_{-1};  // of session_; set only while that descriptor is open and its own
 };
 
 }  // namespace kunci::hiredis_detail

@@ -2,6 +2,7 @@
 
 #include <kunci/adapters/hiredis/endpoint.hpp>
 #include <kunci/adapters/hiredis/wait.hpp>
+#include <kunci/errc.hpp>
 #include <kunci/time.hpp>
 
 #include <errno.h>
@@ -129,7 +130,23 @@ class Socket {
 struct Connected {
     Socket socket;
     std::string error;  ///< Empty on success.
+    Errc code = Errc::unreachable;
 };
+
+/// What the operating system's answer to socket() or connect() is called here.
+[[nodiscard]] inline Errc code_of_connect_error(int error) {
+    switch (error) {
+        case ECONNREFUSED:
+            return Errc::connection_refused;
+        case ETIMEDOUT:
+            return Errc::connect_timeout;
+        case EMFILE:
+        case ENFILE:
+            return Errc::no_descriptors;
+        default:
+            return Errc::unreachable;
+    }
+}
 
 /// A connection to an ephemeral port of this machine where nobody listens may meet itself: TCP then connects
 /// the socket to itself, and it would echo every command as if that were a reply.
@@ -154,20 +171,20 @@ inline void prepare_tcp(int fd) {
 /// Connects until the deadline.
 [[nodiscard]] inline Connected connect_to(const Endpoint& endpoint, Deadline deadline) {
     Socket socket{::socket(endpoint.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    if (socket.fd() < 0) return {{}, "socket: " + error_text(errno)};
+    if (socket.fd() < 0) return {{}, "socket: " + error_text(errno), code_of_connect_error(errno)};
     const bool tcp = endpoint.family() != AF_UNIX;
     if (tcp) prepare_tcp(socket.fd());
 
     int error = ::connect(socket.fd(), endpoint.address(), endpoint.size()) == 0 ? 0 : errno;
     if (error == EINPROGRESS || error == EINTR) {  // interrupted, it goes on all the same
         if (!wait_ready(socket.fd(), POLLOUT, deadline)) {
-            return {{}, "connect: no answer before the deadline"};
+            return {{}, "connect: no answer before the deadline", Errc::connect_timeout};
         }
         socklen_t size = sizeof error;
         if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
     }
     if (error == 0 && tcp && is_connected_to_itself(socket.fd())) error = ECONNREFUSED;
-    if (error != 0) return {{}, "connect: " + error_text(error)};
+    if (error != 0) return {{}, "connect: " + error_text(error), code_of_connect_error(error)};
     return {std::move(socket), {}};
 }
 

@@ -153,6 +153,7 @@ class Stream {
     explicit Stream(Socket socket, std::unique_ptr<TlsLayer> tls = nullptr)
         : socket_{std::move(socket)}, tls_{std::move(tls)} {}
 
+    [[nodiscard]] int fd() const noexcept { return socket_.fd(); }
     [[nodiscard]] bool buffers_input() const noexcept { return tls_ != nullptr; }
 
     [[nodiscard]] IoResult send(std::string_view first, std::string_view second) {
