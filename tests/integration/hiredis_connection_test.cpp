@@ -9,6 +9,7 @@
 
 #include "support/monitor.hpp"
 #include "support/redis_server.hpp"
+#include "support/signal_storm.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -59,6 +60,7 @@ using kunci::test::Monitor;
 using kunci::test::poll_until;
 using kunci::test::RawClient;
 using kunci::test::RedisServer;
+using kunci::test::SignalStorm;
 
 constexpr auto patience = 10s;
 
@@ -950,23 +952,13 @@ TEST(HiredisConnection, gives_a_server_error_as_a_reply_and_goes_on) {
 TEST(HiredisConnection, executes_every_command_once_in_a_storm_of_signals) {
     const RedisServer server;
     HiredisConnection connection{server.url()};
-    static std::atomic<int> alarms;
-    alarms = 0;
-    struct sigaction action {};
-    struct sigaction before {};
-    action.sa_handler = [](int) { ++alarms; };  // no SA_RESTART
-    ::sigaction(SIGALRM, &action, &before);
-    const itimerval every_millisecond{{0, 1000}, {0, 1000}};
-    ::setitimer(ITIMER_REAL, &every_millisecond, nullptr);
+    const SignalStorm storm;
     int answered = 0;
     for (int i = 1; i <= 2000; ++i) answered += text(run(connection, {"INCR", "n"})) == std::to_string(i);
     for (int i = 0; i < 20; ++i) answered += text(run(connection, {"BLPOP", "none", "0.01"})) == "(nil)";
-    const itimerval never{};
-    ::setitimer(ITIMER_REAL, &never, nullptr);
-    ::sigaction(SIGALRM, &before, nullptr);
     EXPECT_EQ(answered, 2020);
     EXPECT_EQ(server.cli({"GET", "n"}), "2000");
-    EXPECT_GT(alarms, 100);
+    EXPECT_GT(SignalStorm::count(), 100);
 }
 
 TEST(HiredisConnection, serves_many_threads_and_gives_each_its_own_reply) {

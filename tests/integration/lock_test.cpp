@@ -2,12 +2,14 @@
 #include <kunci/hiredis.hpp>
 #include <kunci/kunci.hpp>
 
+#include "support/actor.hpp"
 #include "support/child_process.hpp"
 #include "support/monitor.hpp"
+#include "support/process_facts.hpp"
 #include "support/recording_observer.hpp"
 #include "support/redis_server.hpp"
+#include "support/slack.hpp"
 
-#include <dirent.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,9 +33,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-/// How much later than in theory something may happen on a busy machine with a sanitizer. The only such figure.
-constexpr auto slack = 500ms;
-
 DistributedLock<HiredisConnection> client(const RedisServer& server, ClientOptions options = {}) {
     return DistributedLock{HiredisConnection{server.url()}, std::move(options)};
 }
@@ -42,13 +41,6 @@ steady_clock::duration time_of(const auto& action) {
     const auto start = steady_clock::now();
     action();
     return steady_clock::now() - start;
-}
-
-std::size_t threads_of_this_process() {
-    std::size_t count = 0;
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory{::opendir("/proc/self/task"), ::closedir};
-    while (const auto* entry = ::readdir(directory.get())) count += entry->d_name[0] != '.' ? 1U : 0U;
-    return count;
 }
 
 bool gone(const RedisServer& server, std::string_view key, std::chrono::milliseconds patience) {
@@ -254,8 +246,8 @@ TEST(LockOnRedis, serves_many_threads_through_one_client) {
 
 TEST(LockOnRedis, is_free_again_after_the_ttl_when_its_holder_was_killed) {
     const RedisServer server;
-    ChildProcess holder{{KUNCI_HOLDER, server.url(), "k", "1000"}};
-    ASSERT_TRUE(poll_until([&] { return server.command({"EXISTS", "lock:k"}).integer() == 1; }, 10s));
+    Actor holder{server.url()};
+    ASSERT_EQ(holder.ask("lock k 1000"), "locked");
     auto locks = client(server);
     EXPECT_FALSE(locks.try_lock("k"));
     holder.kill();

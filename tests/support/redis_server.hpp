@@ -95,7 +95,9 @@ class TemporaryDirectory {
 class RedisServer {
   public:
     /// `extra_args` as on the command line of redis-server: {"--requirepass", "secret"}.
-    explicit RedisServer(std::vector<std::string> extra_args = {}) : extra_args_{std::move(extra_args)} {
+    /// `environment` is added to its environment: {"NAME=value"}.
+    explicit RedisServer(std::vector<std::string> extra_args = {}, std::vector<std::string> environment = {})
+        : extra_args_{std::move(extra_args)}, environment_{std::move(environment)} {
         constexpr int attempts = 10;  // another process may take the port before the server does
         for (int attempt = 1; attempt <= attempts; ++attempt) {
             port_ = detail::probably_free_port();
@@ -110,6 +112,8 @@ class RedisServer {
         if (process_) process_->terminate();
     }
 
+    /// Where it keeps its files.
+    [[nodiscard]] std::string directory() const { return directory_.path(); }
     [[nodiscard]] int port() const noexcept { return port_; }
     [[nodiscard]] std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_) + "/0"; }
     [[nodiscard]] std::string unix_socket_path() const { return directory_.file("s"); }
@@ -129,11 +133,18 @@ class RedisServer {
     /// Ends the server at once, without a goodbye, and returns when it is gone.
     void kill() { process_->kill(); }
 
-    /// Ends the server if it runs, and starts it again with the same port, directory and arguments.
+    /// Ends the server if it runs, and starts it again with the same port, directory and arguments. What it had
+    /// on disk it has again.
     void restart() {
-        process_->terminate();
-        std::filesystem::remove(directory_.file("log"));
-        if (!start()) throw std::runtime_error("redis-server does not start again: " + log());
+        more_args_.clear();
+        start_again(true);
+    }
+
+    /// The same, but returns while it still loads its data, slowly: about `per_key` for each key that was saved.
+    void restart_loading_slowly(std::chrono::microseconds per_key) {
+        more_args_ = {"--key-load-delay", std::to_string(per_key.count()),
+                      "--loading-process-events-interval-bytes", "1024"};
+        start_again(false);
     }
 
     /// Sends one command on a connection of its own (as the default user, with the password of
@@ -158,6 +169,12 @@ class RedisServer {
     }
 
   private:
+    void start_again(bool loaded) {
+        process_->terminate();
+        std::filesystem::remove(directory_.file("log"));
+        if (!start(loaded)) throw std::runtime_error("redis-server does not start again: " + log());
+    }
+
     [[nodiscard]] std::optional<std::string> extra_argument(std::string_view name) const {
         for (std::size_t i = 0; i + 1 < extra_args_.size(); ++i) {
             if (extra_args_[i] == name) return extra_args_[i + 1];
@@ -180,15 +197,16 @@ class RedisServer {
         option("--appendonly", "no");
         if (detail::knows_enable_debug_command()) option("--enable-debug-command", "local");
         line.insert(line.end(), extra_args_.begin(), extra_args_.end());
+        line.insert(line.end(), more_args_.begin(), more_args_.end());
         return line;
     }
 
     /// False if the server ended before it was ready.
-    bool start() {
+    bool start(bool loaded = true) {
         process_.reset();
-        process_ = std::make_unique<ChildProcess>(command_line());
+        process_ = std::make_unique<ChildProcess>(command_line(), ChildSettings{.environment = environment_});
         bool ready = false;
-        const auto decided = [&] { return (ready = answers()) || !process_->running(); };
+        const auto decided = [&] { return (ready = answers(loaded)) || !process_->running(); };
         if (!poll_until(decided, RawClient::patience)) {
             throw std::runtime_error("redis-server is not ready in time: " + log());
         }
@@ -196,15 +214,17 @@ class RedisServer {
     }
 
     /// Asked on the Unix socket, which is this server's for certain, and is opened after the port was bound.
-    [[nodiscard]] bool answers() const {
+    [[nodiscard]] bool answers(bool loaded) const {
         try {
-            return !control().command({"PING"}).text().starts_with("LOADING");
+            return !control().command({"PING"}).text().starts_with("LOADING") || !loaded;
         } catch (const std::runtime_error&) {
             return false;
         }
     }
 
     std::vector<std::string> extra_args_;
+    std::vector<std::string> environment_;
+    std::vector<std::string> more_args_;
     detail::TemporaryDirectory directory_;
     int port_ = 0;
     std::unique_ptr<ChildProcess> process_;
