@@ -171,7 +171,7 @@ TEST(ServerFaults, pause_clients) {
     const RedisServer server;
     RawClient client = server.control();
     {
-        const PausedClients pause{server, "WRITE"};
+        const PausedClients pause{server, "WRITE", 60s};
         EXPECT_EQ(server.cli({"GET", "k"}), "(nil)");
         client.send(std::vector<std::string>{"SET", "k", "v"});
         EXPECT_EQ(server.cli({"GET", "k"}), "(nil)");

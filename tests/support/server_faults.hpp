@@ -158,11 +158,13 @@ class BusyScript : public ServerFault {
     RawClient busy_;
 };
 
-/// The commands of all clients wait, or only their writes: `mode` is "ALL" or "WRITE".
+/// The commands of all clients wait, or only their writes: `mode` is "ALL" or "WRITE". Nobody can end the former
+/// before its time, not even the destructor, which then waits for it.
 class PausedClients : public ServerFault {
   public:
-    PausedClients(const RedisServer& server, const std::string& mode) : ServerFault{server} {
-        run({"CLIENT", "PAUSE", "60000", mode});
+    PausedClients(const RedisServer& server, const std::string& mode, std::chrono::milliseconds longest)
+        : ServerFault{server} {
+        run({"CLIENT", "PAUSE", std::to_string(longest.count()), mode});
     }
     ~PausedClients() override { try_to_run({"CLIENT", "UNPAUSE"}); }
 };

@@ -250,6 +250,30 @@ TEST(Acquisition, waits_without_limit_when_told_so) {
               Result::granted);
 }
 
+Outcome refusal_of(const Request& request, std::int64_t holder_ttl) {
+    return request.verb == Verb::set ? LeaseScript::taken() : LeaseScript::claim_refused(holder_ttl);
+}
+
+TEST(Acquisition, begins_no_try_whose_answer_would_come_too_late) {
+    for (const auto wait : {101ms, 333ms, 1000ms}) {
+        Attempt a{wait};
+        EXPECT_EQ(a.run([](const Request& request, TimePoint) { return refusal_of(request, 60'000); }, 8ms),
+                  Result::refused);
+        EXPECT_EQ(a.elapsed(), wait);
+        EXPECT_LE(a.asked.back() + 2 * 8ms, a.start + wait);
+    }
+}
+
+TEST(Acquisition, stays_refused_though_the_last_try_could_not_be_sent_in_time) {
+    Attempt a{500ms};
+    const auto crowded = [&](const Request& request, TimePoint) -> Outcome {
+        if (a.asked.size() < 4) return refusal_of(request, 7'000);
+        return kunci::Fault::not_sent(Errc::not_sent_in_time, "other commands held the connection");
+    };
+    EXPECT_EQ(a.run(crowded), Result::refused);
+    EXPECT_EQ(a.acquisition.holder_ttl(), 7s);
+}
+
 TEST(Acquisition, ends_at_once_when_it_is_cancelled) {
     Attempt a{10s};
     const auto request = a.acquisition.next_request(a.now);

@@ -191,7 +191,7 @@ class LockClient {
         Failure why;
         switch (acquisition.result()) {
             case protocol::Acquisition::Result::refused: {
-                why = failure("acquire", key, lease.verdict(), Errc::lock_held);
+                why = failure("acquire", key, acquisition.verdict(), Errc::lock_held);
                 auto ttl = acquisition.holder_ttl();
                 if (!ttl && ask_holder_ttl) ttl = ask_ttl(key);
                 if (ttl) {
@@ -207,7 +207,7 @@ class LockClient {
             case protocol::Acquisition::Result::failed:
             case protocol::Acquisition::Result::pending:
             case protocol::Acquisition::Result::granted:
-                why = failure("acquire", key, lease.verdict(), lease.verdict().code);
+                why = failure("acquire", key, acquisition.verdict(), acquisition.verdict().code);
                 break;
         }
         why.attempts = acquisition.attempts();

@@ -67,11 +67,15 @@ class Acquisition {
     /// How many times the lock was asked for.
     [[nodiscard]] std::size_t attempts() const { return attempts_; }
     /// How long the holder's key lives on, as far as the last refusal told.
-    [[nodiscard]] std::optional<Duration> holder_ttl() const { return holder_ttl_; }
+    [[nodiscard]] std::optional<Duration> holder_ttl() const { return verdict_.holder_ttl; }
+    /// Why the lock is not granted, as far as is known.
+    [[nodiscard]] const Verdict& verdict() const { return verdict_; }
 
   private:
     // A wait that is shorter than a round trip would never learn anything: the first try has this long.
     static constexpr Duration shortest_first_try = std::chrono::milliseconds{100};
+    // What a try may take beyond twice the time of the one before.
+    static constexpr Duration margin_of_last_try = std::chrono::milliseconds{1};
 
     [[nodiscard]] bool once() const { return patience_.wait_timeout == Duration::zero(); }
 
@@ -82,6 +86,7 @@ class Acquisition {
                                          ? std::max(give_up_at_, saturating_add(now, shortest_first_try))
                                          : give_up_at_;
         trying_ = true;
+        try_began_ = now;
         ++attempts_;
         try_deadline_ = std::min(by_timeout, by_patience);
         lease_->begin(try_deadline_, once() || by_patience <= by_timeout);
@@ -93,14 +98,23 @@ class Acquisition {
             result_ = Result::granted;
             return;
         }
-        refused_ = state == Lease::Try::refused;
-        holder_ttl_ = lease_->verdict().holder_ttl;
-        const bool hopeless = !refused_ && lease_->verdict().permanent;
+        // A try that came too late to be sent has learnt nothing: what is known is what the one before has told.
+        if (attempts_ == 1 || lease_->verdict().code != Errc::not_sent_in_time) {
+            refused_ = state == Lease::Try::refused;
+            verdict_ = lease_->verdict();
+        }
+        const bool hopeless = !refused_ && verdict_.permanent;
         if (once() || hopeless || now >= give_up_at_) {
             give_up();
             return;
         }
         try_at_ = std::min(next_try(now), give_up_at_);
+        // A try whose answer would come too late is not begun: it could only turn a clear answer into doubt.
+        const Duration round_trip = now - try_began_;
+        const bool answered = now < try_deadline_;
+        if (answered && saturating_add(try_at_, 2 * round_trip + margin_of_last_try) >= give_up_at_) {
+            try_at_ = give_up_at_;
+        }
     }
 
     void give_up() { result_ = refused_ ? Result::refused : Result::failed; }
@@ -110,8 +124,8 @@ class Acquisition {
         const Duration interval = patience_.retry_interval;
         TimePoint at = saturating_add(now, interval - jitter_.up_to(interval / 2));
         // Redis ends a key after its last millisecond, so one more.
-        if (holder_ttl_) {
-            const TimePoint last = saturating_add(now, *holder_ttl_);
+        if (verdict_.holder_ttl) {
+            const TimePoint last = saturating_add(now, *verdict_.holder_ttl);
             at = std::min(at, saturating_add(last, std::chrono::milliseconds{1}));
         }
         return at;
@@ -121,12 +135,13 @@ class Acquisition {
     Patience patience_;
     TimePoint give_up_at_;
     Jitter jitter_;
+    TimePoint try_began_;
     TimePoint try_deadline_;
     bool trying_ = false;
     bool refused_ = false;
     TimePoint try_at_ = TimePoint::min();
     std::size_t attempts_ = 0;
-    std::optional<Duration> holder_ttl_;
+    Verdict verdict_;  // of the last try that learnt something
     Result result_ = Result::pending;
 };
 
