@@ -143,6 +143,10 @@ class Relay {
     [[nodiscard]] std::size_t dropped_replies() const {
         return look([this] { return dropped_replies_; });
     }
+    /// How many requests the server was sent.
+    [[nodiscard]] std::size_t requests() const {
+        return look([this] { return requests_; });
+    }
     /// Bytes forwarded so far.
     [[nodiscard]] std::uint64_t bytes(Way way) const {
         return look([&] {
@@ -288,7 +292,9 @@ class Relay {
         const auto now = Clock::now();
         if (link.to_server.wants_to_read(to_server_)) {
             link.to_server.read(to_server_, now + some_delay(to_server_), [&](const std::string& request) {
-                if (!to_server_.dropped) link.asked.push_back(RespFramer::name_of(request));
+                if (to_server_.dropped) return false;
+                link.asked.push_back(RespFramer::name_of(request));
+                ++requests_;
                 return true;
             });
         }
@@ -352,6 +358,7 @@ class Relay {
     std::size_t accepted_ = 0;
     std::size_t cuts_ = 0;
     std::size_t dropped_replies_ = 0;
+    std::size_t requests_ = 0;
     std::uint64_t bytes_to_server_ = 0;
     std::uint64_t bytes_to_client_ = 0;
     std::thread thread_;

@@ -81,6 +81,15 @@ struct TooManyClients : ConfigChange {
 struct PasswordSet : ConfigChange {
     PasswordSet(const RedisServer& server, const std::string& password)
         : ConfigChange{server, "requirepass", password} {}
+
+    /// Every connection but its own.
+    void kill_connections() { run({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); }
+    /// How many were ever made.
+    [[nodiscard]] long connections_received() {
+        constexpr std::string_view name = "total_connections_received:";
+        const std::string stats = run({"INFO", "stats"}).text();
+        return std::stol(stats.substr(stats.find(name) + name.size()));
+    }
 };
 
 /// MISCONF, for every write: the server cannot save its data.
