@@ -186,7 +186,7 @@ TEST(NothingLeftBehind, by_a_thousand_guards_that_end_while_the_server_stands_st
     locks.reset();
     EXPECT_TRUE(poll_until([&] { return threads_of_this_process() == threads; }, 10s));
     EXPECT_LE(open_descriptors(), descriptors);
-    EXPECT_LT(resident_bytes(), memory + memory / 4) << "memory grew";
+    EXPECT_TRUE(!memory_is_returned || resident_bytes() < memory + memory / 4) << "memory grew";
 }
 
 TEST(NothingLeftBehind, by_acquires_and_tries_while_the_server_stands_still_for_five_seconds) {

@@ -42,6 +42,13 @@ namespace detail {
     return open_descriptors(::getpid()) - 1;
 }
 
+/// Whether what is freed can be used again: a sanitizer keeps it for a while.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool memory_is_returned = false;
+#else
+inline constexpr bool memory_is_returned = true;
+#endif
+
 [[nodiscard]] inline std::size_t resident_bytes(pid_t pid = ::getpid()) {
     std::ifstream statm{detail::proc(pid, "statm")};
     std::size_t total = 0;
