@@ -231,6 +231,7 @@ TEST(ProcessLife, descriptors_beyond_1023_are_as_good_as_any) {
 }
 
 TEST(ProcessLife, exhausted_descriptors_are_named_waited_out_and_lose_no_held_lock) {
+    if (!descriptors_can_run_out) return;
     const RedisServer server;
     auto connected = client(server);
     auto unconnected = client(server);

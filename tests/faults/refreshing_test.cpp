@@ -192,7 +192,8 @@ TEST(Refreshing, release_may_run_into_the_loss_callback) {
     const RedisServer server;
     auto locks = client(server);
     for (int i = 0; i < 20; ++i) {
-        auto guard = locks.lock("k", {.ttl = 20ms, .auto_refresh = false});
+        // A name of its own: what is lost is given back in the background.
+        auto guard = locks.lock("k" + std::to_string(i), {.ttl = 20ms, .auto_refresh = false});
         std::atomic<int> released = 0;
         const std::stop_callback also{guard.stop_token(), [&] { released += guard.release() ? 1 : 0; }};
         while (guard.remaining() > 1ms) {

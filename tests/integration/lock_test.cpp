@@ -85,6 +85,7 @@ TEST(LockOnRedis, agrees_with_the_server_about_the_digest_of_every_script) {
     }
 }
 
+// O23
 TEST(LockOnRedis, sends_nothing_of_a_tenure_after_its_release) {
     const RedisServer server;
     auto locks = client(server);
@@ -112,6 +113,7 @@ TEST(LockOnRedis, sends_nothing_of_a_tenure_after_its_release) {
     EXPECT_EQ(server.command({"DBSIZE"}).integer(), 0);
 }
 
+// O01
 TEST(LockOnRedis, is_never_seen_without_an_expiry) {
     const RedisServer server;
     std::atomic<bool> done = false;

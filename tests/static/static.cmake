@@ -59,3 +59,5 @@ kunci_add_test(static.layering LABEL static COMMAND bash "${layering}" "${PROJEC
 kunci_add_test(static.readme_check_works LABEL static
     COMMAND bash "${CMAKE_CURRENT_SOURCE_DIR}/static/readme_test.sh" "${readme}")
 kunci_add_test(static.readme LABEL static COMMAND bash "${readme}" "${PROJECT_SOURCE_DIR}")
+kunci_add_test(static.every_report_is_answered LABEL static
+    COMMAND bash "${CMAKE_CURRENT_SOURCE_DIR}/static/cases_test.sh" "${CMAKE_CURRENT_SOURCE_DIR}")

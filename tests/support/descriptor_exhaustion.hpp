@@ -57,6 +57,14 @@ class ManyDescriptors {
     std::vector<int> fds_;
 };
 
+/// Whether a process can live without descriptors: UndefinedBehaviorSanitizer asks the kernel through a pipe
+/// whether memory may be read, and takes every object for a broken one if it can open none.
+#ifdef __SANITIZE_ADDRESS__  // is used together with it
+inline constexpr bool descriptors_can_run_out = false;
+#else
+inline constexpr bool descriptors_can_run_out = true;
+#endif
+
 /// No further descriptor can be opened in this process.
 struct NoDescriptorsLeft : ManyDescriptors {
     NoDescriptorsLeft() = default;

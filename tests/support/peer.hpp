@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -50,17 +48,6 @@ class Peer {
 
     [[nodiscard]] int port() const { return port_; }
 
-    /// Another answer from now on.
-    void answer(std::string bytes) {
-        const std::lock_guard lock{mutex_};
-        answer_ = std::move(bytes);
-    }
-    /// How many connections have sent something.
-    [[nodiscard]] std::size_t asked() const {
-        const std::lock_guard lock{mutex_};
-        return asked_;
-    }
-
   private:
     /// False if it is to stop.
     [[nodiscard]] bool wait_for(int fd) const {
@@ -69,27 +56,18 @@ class Peer {
         return interests[0].revents == 0;
     }
 
-    [[nodiscard]] std::string next_answer() {
-        const std::lock_guard lock{mutex_};
-        ++asked_;
-        return answer_;
-    }
-
-    void serve() {
+    void serve() const {
         while (wait_for(listener_)) {
             const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
             std::array<char, 4096> ignored;  // NOLINT: only written to
             if (wait_for(fd) && ::recv(fd, ignored.data(), ignored.size(), 0) > 0) {
-                const std::string bytes = next_answer();
-                ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+                ::send(fd, answer_.data(), answer_.size(), MSG_NOSIGNAL);
             }
             ::close(fd);
         }
     }
 
-    mutable std::mutex mutex_;
-    std::string answer_;     // guarded by mutex_
-    std::size_t asked_ = 0;  // guarded by mutex_
+    const std::string answer_;
     const int stop_;
     const int listener_;
     int port_ = 0;
