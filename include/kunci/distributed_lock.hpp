@@ -18,7 +18,8 @@ namespace kunci {
 ///     if (auto guard = locks.try_lock("daily-notif", {.ttl = 30s})) { ... }
 ///
 /// Make one and share it by reference: it is thread-safe, serves any number of keys, and keeps no state per
-/// key. Constructing it sends nothing. Guards may outlive it. Destroying it takes at most two
+/// key. A forked child may go on using it: it then has a connection and threads of its own, and none of the
+/// parent's locks. Constructing it sends nothing. Guards may outlive it. Destroying it takes at most two
 /// `operation_timeout`s, and that only if a clean-up is still under way.
 /// See `LockOperations` for what it does, and README.md for what a lock can promise.
 template <Connection C>

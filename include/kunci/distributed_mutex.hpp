@@ -22,7 +22,8 @@ namespace kunci {
 ///
 /// It excludes threads and processes alike. Like `std::mutex` it is not recursive, and `unlock` belongs to the
 /// thread that locked; unlike it, it can be lost while locked: `held()` and `stop_token()` tell. Thread-safe.
-/// The lock object that it is made from outlives it.
+/// The lock object that it is made from outlives it. A forked child makes one of its own: another thread may have
+/// been in the middle of a call of this one.
 class DistributedMutex {
   public:
     /// `options.wait_timeout` bounds `lock()`; 0, the default, means without limit, as for any mutex.

@@ -20,7 +20,7 @@ class LockOperations;
 /// Move-only. Obtained from `lock` or `try_lock`; it may be moved to another thread, and outlive the lock object
 /// that it came from. `held`, `remaining`, `valid_until`, `stop_token`, `token` and `release` may be called from
 /// several threads at once; moving and destroying may not run beside them. A guard that was moved from holds
-/// nothing.
+/// nothing, and neither does one in a forked child: the tenure stays the parent's, which goes on keeping it alive.
 class LockGuard {
   public:
     LockGuard(LockGuard&&) noexcept = default;
