@@ -35,7 +35,7 @@ class Relay {
     enum class Way { to_server, to_client, both };
 
     explicit Relay(int server_port)
-        : server_port_{server_port}, wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+        : server_port_{server_port}, wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}, reservation_{bind()} {
         listen();
         thread_ = std::thread{[this] { run(); }};
     }
@@ -46,6 +46,7 @@ class Relay {
         thread_.join();
         for (auto& link : links_) close(link, true);
         if (listener_ >= 0) ::close(listener_);
+        ::close(reservation_);
         ::close(wake_);
     }
 
@@ -192,20 +193,25 @@ class Relay {
     }
 
     void listen() {
+        listener_ = bind();
+        constexpr int backlog = 256;
+        if (::listen(listener_, backlog) != 0) throw std::runtime_error("relay: cannot listen");
+    }
+
+    /// A socket with the relay's port, or, the first time, with one that is free.
+    [[nodiscard]] int bind() {
         const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int on = 1;
-        ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
         sockaddr_in address = loopback(port_);
         socklen_t size = sizeof address;
         auto* generic = reinterpret_cast<sockaddr*>(&address);
-        constexpr int backlog = 256;
-        if (::bind(fd, generic, size) != 0 || ::listen(fd, backlog) != 0 ||
-            ::getsockname(fd, generic, &size) != 0) {
+        if (::bind(fd, generic, size) != 0 || ::getsockname(fd, generic, &size) != 0) {
             ::close(fd);
-            throw std::runtime_error("relay: cannot listen on port " + std::to_string(port_));
+            throw std::runtime_error("relay: cannot have port " + std::to_string(port_));
         }
         port_ = ntohs(address.sin_port);
-        listener_ = fd;
+        return fd;
     }
 
     [[nodiscard]] static sockaddr_in loopback(int port) {
@@ -346,6 +352,7 @@ class Relay {
     const int server_port_;
     const int wake_;
     int port_ = 0;
+    const int reservation_;  // never listens: nobody else gets the port while connections are refused
     mutable std::mutex mutex_;
     // Everything below is guarded by mutex_, which the thread holds unless it waits.
     int listener_ = -1;
