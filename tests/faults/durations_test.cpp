@@ -89,7 +89,8 @@ TEST(Durations, refresh_sets_what_remains_and_never_shortens_it) {
     EXPECT_EQ(token.valid_until(), valid_until) << "what the server keeps may be believed in";
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(locks.refresh(token, 10s));
     EXPECT_LE(pttl(server), 10s) << "refreshes do not add up";
-    EXPECT_LE(token.valid_until() - locks.now(), pttl(server) + 1ms);
+    const auto left = pttl(server);
+    EXPECT_LE(token.valid_until() - locks.now(), left + 1ms);
 }
 
 // O17
@@ -114,7 +115,7 @@ TEST(Durations, wait_and_ttl_know_nothing_of_each_other) {
     for (const TimeSpan wait : {TimeSpan{5s}, TimeSpan::max()}) {
         const auto token = holder.acquire("k", {.ttl = 700ms});
         const auto took =
-            time_of([&] { EXPECT_TRUE(waiter.lock("k", {.ttl = 100ms, .wait_timeout = wait}).held()); });
+            time_of([&] { EXPECT_TRUE(waiter.lock("k", {.ttl = 300ms, .wait_timeout = wait}).held()); });
         EXPECT_GE(took, 700ms - slack);
         EXPECT_LE(took, 700ms + slack);
     }
@@ -137,7 +138,6 @@ TEST(Durations, wait_is_kept_to_the_end_and_not_beyond) {
 // O19
 TEST(Durations, wait_goes_on_after_a_lost_race) {
     const RedisServer server;
-    std::atomic<int> gave_up_early = 0;
     std::atomic<int> turns = 0;
     {
         std::vector<std::jthread> waiters;
@@ -146,20 +146,17 @@ TEST(Durations, wait_goes_on_after_a_lost_race) {
                 auto locks = client(server);
                 const auto end = std::chrono::steady_clock::now() + 2s;
                 while (std::chrono::steady_clock::now() < end) {
-                    const auto took = time_of([&] {
-                        if (auto guard = locks.try_lock("k", {.ttl = 5s, .wait_timeout = 2s})) {
-                            ++turns;
-                            let_pass(100ms);
-                        } else {
-                            gave_up_early -= 1;
-                        }
-                    });
-                    if (took < 100ms) ++gave_up_early;
+                    std::optional<LockGuard> guard;
+                    const auto took =
+                        time_of([&] { guard = locks.try_lock("k", {.ttl = 5s, .wait_timeout = 2s}); });
+                    EXPECT_TRUE(guard || took >= 2s) << "gave up early";
+                    if (!guard) continue;
+                    ++turns;
+                    let_pass(100ms);
                 }
             });
         }
     }
-    EXPECT_LE(gave_up_early, 0);
     EXPECT_GE(turns, 10);
 }
 

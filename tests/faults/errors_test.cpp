@@ -107,6 +107,8 @@ std::vector<Trouble> troubles() {
          fault_of<OutOfMemory>},
         {"too_many_clients", Errc::too_many_clients, "ERR max number of clients reached", false, true,
          fault_of<TooManyClients>, [](const Bench& b) { return b.at_relay("", "/1"); }},
+        {"too_many_clients_without_a_greeting", Errc::too_many_clients, "ERR max number of clients reached",
+         false, true, fault_of<TooManyClients>},
         {"password_required", Errc::password_required, "NOAUTH Authentication required", true, true,
          [](Bench& b) { return std::make_shared<PasswordSet>(b.server, secret); }},
         {"wrong_password", Errc::wrong_password, "WRONGPASS invalid username-password pair", true, true,

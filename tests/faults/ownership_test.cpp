@@ -46,6 +46,7 @@ TEST(Ownership, never_shows_a_key_without_expiry_though_holders_are_killed_while
         ASSERT_TRUE(poll_until([&] { return server.cli({"EXISTS", "lock:busy0"}) == "1"; }, 10s));
         let_pass(std::chrono::milliseconds{random() % 20});
         holder.kill();
+        ASSERT_TRUE(gone(server, "lock:busy0", ttl + slack));
     }
     Actor holder{server.url()};
     ASSERT_EQ(holder.ask("lock k " + std::to_string(ttl.count())), "locked");

@@ -112,7 +112,9 @@ class Relay {
     /// Nobody listens on the port any more; open connections live on.
     void refuse() {
         change([this] {
-            if (listener_ >= 0) ::close(std::exchange(listener_, -1));
+            if (listener_ < 0) return;
+            ::shutdown(listener_, SHUT_RDWR);  // at once: a poll() that is under way would keep it open
+            ::close(std::exchange(listener_, -1));
         });
     }
     /// Listens again, on the same port.

@@ -97,6 +97,7 @@ class FailingDisk : public ServerFault {
   public:
     explicit FailingDisk(const RedisServer& server)
         : ServerFault{server}, obstacle_{server.directory() + "/dump.rdb"}, saves_{server, "save", "3600 1"} {
+        ::unlink(obstacle_.c_str());
         ::mkdir(obstacle_.c_str(), 0700);  // a folder where the file should go
         save_until("err");
     }

@@ -81,9 +81,10 @@ TEST(Acquisition, waits_exactly_as_long_as_it_was_told) {
 TEST(Acquisition, looks_again_within_the_retry_interval_and_not_in_step) {
     Attempt a{10s, 100ms};
     a.run(busy);
+    EXPECT_LE(a.asked.at(1) - a.asked.at(0), 50ms) << "a refused SET does not tell how long the key lives";
     Duration shortest = 1h;
     Duration longest = 0ms;
-    for (std::size_t i = 1; i < a.asked.size(); ++i) {
+    for (std::size_t i = 2; i < a.asked.size(); ++i) {
         shortest = std::min(shortest, a.asked[i] - a.asked[i - 1]);
         longest = std::max(longest, a.asked[i] - a.asked[i - 1]);
     }

@@ -74,6 +74,7 @@ class Acquisition {
   private:
     // A wait that is shorter than a round trip would never learn anything: the first try has this long.
     static constexpr Duration shortest_first_try = std::chrono::milliseconds{100};
+    static constexpr Duration longest_first_pause = std::chrono::milliseconds{50};
     // What a try may take beyond twice the time of the one before.
     static constexpr Duration margin_of_last_try = std::chrono::milliseconds{1};
 
@@ -121,7 +122,10 @@ class Acquisition {
 
     [[nodiscard]] TimePoint next_try(TimePoint now) {
         if (now >= try_deadline_) return now;  // nothing came for a whole timeout: that was pause enough
-        const Duration interval = patience_.retry_interval;
+        // The first refusal, of a plain SET, does not tell how long the holder's key lives: look again soon.
+        const bool told_nothing = attempts_ == 1 && refused_;
+        const Duration interval =
+            told_nothing ? std::min(patience_.retry_interval, longest_first_pause) : patience_.retry_interval;
         TimePoint at = saturating_add(now, interval - jitter_.up_to(interval / 2));
         // Redis ends a key after its last millisecond, so one more.
         if (verdict_.holder_ttl) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <kunci/adapters/hiredis/connector.hpp>
+#include <kunci/adapters/hiredis/greeting.hpp>
 #include <kunci/adapters/hiredis/options.hpp>
 #include <kunci/adapters/hiredis/redis_url.hpp>
 #include <kunci/adapters/hiredis/session.hpp>
@@ -134,6 +135,16 @@ class Client {
         used_at_ = now_;
         // Some errors are a server's last words: it closes the connection behind them.
         suspect_ = received.reply->is(Reply::Kind::error);
+        if (suspect_) {
+            const std::string& text = received.reply->text();
+            if (refuses_the_connection(text)) {
+                session_.reset();
+                Fault fault = connector_.refusal(text);
+                connector_.failed(fault);
+                return fault;
+            }
+            if (is_said_by_a_replica(text)) session_.reset();
+        }
         return *std::move(received.reply);
     }
 

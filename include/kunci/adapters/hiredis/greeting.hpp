@@ -27,6 +27,18 @@ namespace kunci::hiredis_detail {
     return word == "ERR" && step == "SELECT" ? Errc::no_such_database : Errc::server_refused;
 }
 
+/// Whether an error is how a server turns a whole connection away. Without a greeting it is heard only in place of
+/// the first reply, and nothing was executed.
+[[nodiscard]] inline bool refuses_the_connection(std::string_view text) {
+    return text.starts_with("ERR max number of clients") || text.starts_with("DENIED ");
+}
+
+/// Whether it comes from a replica: the address may lead to the new master by now.
+[[nodiscard]] inline bool is_said_by_a_replica(std::string_view text) {
+    const std::string_view word = server_error_word(text);
+    return word == "READONLY" || word == "MASTERDOWN";
+}
+
 /// What is said on a new connection before anything else: who we are, and which database we mean. All of it
 /// goes out at once; where there is nothing to say, nothing is sent.
 class Greeting {

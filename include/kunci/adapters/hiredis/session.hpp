@@ -8,6 +8,7 @@
 #include <kunci/errc.hpp>
 #include <kunci/time.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -151,6 +152,7 @@ class SessionSlot {
 
     void put(std::unique_ptr<Session> session) {
         session_ = std::move(session);
+        socket_.store(number_of_socket(session_->fd()));
         fd_.store(session_->fd());
     }
     [[nodiscard]] std::unique_ptr<Session> take() {
@@ -162,11 +164,20 @@ class SessionSlot {
     /// In a forked child, whatever the parent's threads were doing: gives up the descriptor without a word to
     /// the server, which goes on talking to the parent.
     void close_inherited() noexcept {
-        if (const int fd = fd_.exchange(-1); fd >= 0) ::close(fd);
+        const int fd = fd_.exchange(-1);
+        // A child that has closed all its descriptors may have opened another one of this number.
+        if (fd >= 0 && number_of_socket(fd) == socket_.load()) ::close(fd);
     }
 
   private:
+    /// What tells one socket from all others that are open; 0 if it is none.
+    [[nodiscard]] static ino_t number_of_socket(int fd) noexcept {
+        struct stat status {};
+        return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
+    }
+
     std::unique_ptr<Session> session_;
+    std::atomic<ino_t> socket_{0};
     std::atomic<int> fd_{-1};  // of session_; set only while that descriptor is open and its own
 };
 
