@@ -13,6 +13,7 @@ set(KUNCI_CORE_HEADERS
     include/kunci/detail/per_process.hpp
     include/kunci/detail/process_mark.hpp
     include/kunci/detail/random_bytes.hpp
+    include/kunci/detail/signals_blocked.hpp
     include/kunci/detail/small_bytes.hpp
     include/kunci/distributed_lock.hpp
     include/kunci/distributed_mutex.hpp

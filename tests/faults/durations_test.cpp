@@ -1,6 +1,6 @@
 // Times: what is given, what is kept, and what a clock does meanwhile. The answers to reports O12 to O22.
-#include "fault_test.hpp"
 #include "support/actor.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/recording_observer.hpp"
 #include "support/server_faults.hpp"

@@ -1,7 +1,7 @@
 // Every trouble has a code of its own, the words of who reported it, and the address; the passing ones are
 // waited out with few commands, the others are told at once.
-#include "fault_test.hpp"
 #include "support/descriptor_exhaustion.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/peer.hpp"
 #include "support/recording_observer.hpp"
 #include "support/server_faults.hpp"

@@ -2,7 +2,7 @@
 #include <kunci/hiredis.hpp>
 #include <kunci/kunci.hpp>
 
-#include "fault_test.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/process_facts.hpp"
 #include "support/redis_server.hpp"
 #include "support/relay.hpp"

@@ -1,6 +1,6 @@
 // Who owns a lock, and who is told what: the answers to reports O01 to O11.
-#include "fault_test.hpp"
 #include "support/actor.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/recording_observer.hpp"
 #include "support/server_faults.hpp"

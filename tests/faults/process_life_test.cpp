@@ -1,8 +1,8 @@
 // What becomes of locks when processes fork, exit, are signalled or run out of descriptors: the answers to
 // reports O33 to O36, O38 and O39.
-#include "fault_test.hpp"
 #include "support/actor.hpp"
 #include "support/descriptor_exhaustion.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/recording_observer.hpp"
 #include "support/server_faults.hpp"

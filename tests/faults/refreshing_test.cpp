@@ -1,5 +1,5 @@
 // A lock is kept alive exactly as long as it should be: the answers to reports O23 to O32.
-#include "fault_test.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/process_facts.hpp"
 #include "support/recording_observer.hpp"
@@ -229,7 +229,15 @@ struct Outage {
     std::function<std::shared_ptr<void>(RedisServer&, Relay&)> begin;
 };
 
-class TransientTrouble : public ::testing::TestWithParam<Outage> {};
+class TransientTrouble : public ::testing::TestWithParam<Outage> {
+  protected:
+    [[nodiscard]] std::shared_ptr<void> begin_outage() { return GetParam().begin(server_, relay_); }
+
+    RedisServer server_;
+    Relay relay_{server_.port()};
+    RecordingObserver observer_;
+    Locks locks_ = client(relay_, {.operation_timeout = 200ms, .observer = &observer_});
+};
 
 template <typename Fault>
 Outage outage(const char* name) {
@@ -260,41 +268,33 @@ INSTANTIATE_TEST_SUITE_P(
 
 // O32, O47, O50, O51
 TEST_P(TransientTrouble, shorter_than_the_lease_loses_nothing) {
-    RedisServer server;
-    Relay relay{server.port()};
-    RecordingObserver observer;
-    auto locks = client(relay, {.operation_timeout = 200ms, .observer = &observer});
-    auto guard = locks.lock("k", {.ttl = 3s});
-    ASSERT_TRUE(observer.await(Kind::refreshed));
+    auto guard = locks_.lock("k", {.ttl = 3s});
+    ASSERT_TRUE(observer_.await(Kind::refreshed));
     {
-        const auto trouble = GetParam().begin(server, relay);
-        ASSERT_TRUE(observer.await(Kind::refresh_failed));
+        const auto trouble = begin_outage();
+        ASSERT_TRUE(observer_.await(Kind::refresh_failed));
     }
-    const auto refreshed = observer.count(Kind::refreshed);
-    EXPECT_TRUE(observer.await(Kind::refreshed, refreshed + 1));
+    const auto refreshed = observer_.count(Kind::refreshed);
+    EXPECT_TRUE(observer_.await(Kind::refreshed, refreshed + 1));
     EXPECT_TRUE(guard.held());
-    EXPECT_EQ(observer.count(Kind::lost), 0U);
+    EXPECT_EQ(observer_.count(Kind::lost), 0U);
     EXPECT_TRUE(guard.release());
 }
 
 // O32, O47, O50
 TEST_P(TransientTrouble, longer_than_the_lease_loses_it_once_and_in_time) {
-    RedisServer server;
-    Relay relay{server.port()};
-    RecordingObserver observer;
-    auto locks = client(relay, {.operation_timeout = 200ms, .observer = &observer});
-    auto guard = locks.lock("k", {.ttl = 500ms});
+    auto guard = locks_.lock("k", {.ttl = 500ms});
     {
-        const auto trouble = GetParam().begin(server, relay);
-        ASSERT_TRUE(observer.await(Kind::lost));
+        const auto trouble = begin_outage();
+        ASSERT_TRUE(observer_.await(Kind::lost));
         EXPECT_FALSE(guard.held());
         EXPECT_LE(SteadyClock::now(), guard.valid_until() + slack);
         std::error_code error;
         EXPECT_FALSE(guard.release(error)) << "not ours any more, or an error: never success";
     }
-    auto next = locks.lock("k", {.ttl = 30s, .wait_timeout = 5s});
+    auto next = locks_.lock("k", {.ttl = 30s, .wait_timeout = 5s});
     EXPECT_TRUE(next.held());
-    EXPECT_EQ(observer.count(Kind::lost), 1U);
+    EXPECT_EQ(observer_.count(Kind::lost), 1U);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What a server may be in: the answers to reports O46 to O57.
-#include "fault_test.hpp"
 #include "support/actor.hpp"
 #include "support/cluster.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/process_facts.hpp"
 #include "support/recording_observer.hpp"

@@ -1,6 +1,6 @@
 // What networks do to a connection: the answers to reports O37 and O40 to O45.
-#include "fault_test.hpp"
 #include "support/actor.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/process_facts.hpp"
 #include "support/recording_observer.hpp"

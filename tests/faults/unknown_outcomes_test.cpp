@@ -1,5 +1,5 @@
 // A lost answer proves nothing: what is told must be true all the same, and nothing may be left behind.
-#include "fault_test.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/server_faults.hpp"
 

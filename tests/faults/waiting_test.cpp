@@ -1,7 +1,7 @@
 // Waiting without noise: the answers to reports O66, O67 and O69 to O72, as far as they are about waiting at all.
 // (O65 and O68 are about being woken and about order: they come with the queue of waiters.)
-#include "fault_test.hpp"
 #include "support/actor.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/process_facts.hpp"
 #include "support/recording_observer.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "support/actor.hpp"
 #include "support/child_process.hpp"
+#include "support/locks_on_redis.hpp"
 #include "support/monitor.hpp"
 #include "support/process_facts.hpp"
 #include "support/recording_observer.hpp"
@@ -32,20 +33,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-
-DistributedLock<HiredisConnection> client(const RedisServer& server, ClientOptions options = {}) {
-    return DistributedLock{HiredisConnection{server.url()}, std::move(options)};
-}
-
-steady_clock::duration time_of(const auto& action) {
-    const auto start = steady_clock::now();
-    action();
-    return steady_clock::now() - start;
-}
-
-bool gone(const RedisServer& server, std::string_view key, std::chrono::milliseconds patience) {
-    return poll_until([&] { return server.command({"EXISTS", key}).integer() == 0; }, patience);
-}
 
 // ---- what goes over the wire ----
 

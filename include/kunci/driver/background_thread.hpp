@@ -1,9 +1,7 @@
 #pragma once
 
 #include <kunci/detail/process_mark.hpp>
-
-#include <pthread.h>
-#include <signal.h>
+#include <kunci/detail/signals_blocked.hpp>
 
 #include <memory>
 #include <thread>
@@ -24,7 +22,7 @@ class BackgroundThread {
     BackgroundThread& operator=(const BackgroundThread&) = delete;
     /// As `join_unless_self()`. In a forked child, where there is no such thread, it does nothing.
     ~BackgroundThread() {
-        if (!home_.is_of_this_process()) return;
+        if (!is_of_this_process()) return;
         join_unless_self();
         std::destroy_at(&handle_.thread);
     }
@@ -32,13 +30,15 @@ class BackgroundThread {
     /// Throws `std::system_error` if there can be no further thread. REQUIRES: there is none yet, or it was joined.
     template <typename Body>
     void start(Body body) {
-        const SignalsBlocked blocked;  // the new thread inherits the mask
+        const kunci::detail::SignalsBlocked blocked;  // the new thread inherits the mask
         handle_.thread = std::thread{[run = std::move(body)]() mutable {
             on_background_thread = true;
             run();
         }};
     }
 
+    /// False in a forked child, where there is no such thread.
+    [[nodiscard]] bool is_of_this_process() const { return home_.is_of_this_process(); }
     [[nodiscard]] bool started() const { return handle_.thread.joinable(); }
     [[nodiscard]] bool is_current() const { return handle_.thread.get_id() == std::this_thread::get_id(); }
 
@@ -54,18 +54,6 @@ class BackgroundThread {
     }
 
   private:
-    struct SignalsBlocked {
-        SignalsBlocked() {
-            sigset_t all;
-            ::sigfillset(&all);
-            ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        }
-        SignalsBlocked(const SignalsBlocked&) = delete;
-        SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-        ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
-        sigset_t before;
-    };
-
     // Destroyed by hand: the destructor of a std::thread that was never joined ends the program, and a forked
     // child cannot join it.
     union Handle {

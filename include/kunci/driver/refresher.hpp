@@ -1,7 +1,6 @@
 #pragma once
 
 #include <kunci/clock.hpp>
-#include <kunci/detail/process_mark.hpp>
 #include <kunci/driver/background_thread.hpp>
 
 #include <atomic>
@@ -18,7 +17,7 @@ class Refresher {
     Refresher& operator=(const Refresher&) = delete;
     /// On its own thread, that thread is left to run out.
     ~Refresher() {
-        if (home_.is_of_this_process()) request_stop();
+        if (thread_.is_of_this_process()) request_stop();
     }
 
     /// Runs `body(wakeup)` on a thread of its own; `wakeup` is signalled by `request_stop`.
@@ -48,7 +47,6 @@ class Refresher {
         Wakeup wakeup;
     };
 
-    kunci::detail::ProcessMark home_;
     std::shared_ptr<State> state_;
     BackgroundThread thread_;
 };

@@ -2,11 +2,10 @@
 
 #include <kunci/adapters/hiredis/endpoint.hpp>
 #include <kunci/adapters/hiredis/redis_url.hpp>
+#include <kunci/detail/signals_blocked.hpp>
 #include <kunci/time.hpp>
 
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,23 +22,6 @@
 
 namespace kunci::hiredis_detail {
 
-/// Blocks all signals for the calling thread while it lives, so that a thread started meanwhile never runs
-/// the program's signal handlers.
-class AllSignalsBlocked {
-  public:
-    AllSignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-    AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-    ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  private:
-    sigset_t before_;
-};
-
 /// A look-up on a thread of its own: getaddrinfo knows no deadline and cannot be cancelled, so whoever asked
 /// may go away before it comes back.
 class LookUp {
@@ -48,7 +30,7 @@ class LookUp {
 
     /// Throws `std::system_error` if no thread can be started.
     explicit LookUp(Function function) : state_{std::make_shared<State>()} {
-        const AllSignalsBlocked blocked;
+        const detail::SignalsBlocked blocked;
         std::thread{[state = state_, function = std::move(function)] { run(*state, function); }}.detach();
     }
 

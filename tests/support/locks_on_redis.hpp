@@ -3,10 +3,10 @@
 #include <kunci/hiredis.hpp>
 #include <kunci/kunci.hpp>
 
-#include "support/child_process.hpp"
-#include "support/redis_server.hpp"
-#include "support/relay.hpp"
-#include "support/slack.hpp"
+#include "child_process.hpp"
+#include "redis_server.hpp"
+#include "relay.hpp"
+#include "slack.hpp"
 
 #include <poll.h>
 
